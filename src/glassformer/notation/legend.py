@@ -1,0 +1,39 @@
+"""The legend: which dimension each letter runs over.
+
+| letter | runs over | dimension |
+|---|---|---|
+| ``i`` | rows: query positions | ``n`` |
+| ``j m`` | key positions | ``n_k`` |
+| ``h`` | heads | ``H`` |
+| ``r q`` | model dimension | ``d`` |
+| ``c`` | coordinates of queries and keys | ``d_k`` |
+| ``e`` | coordinates of values | ``d_v`` |
+| ``f`` | inside of the feed-forward network | ``d_ff`` |
+| ``w v`` | vocabulary | ``N`` |
+| ``s`` | rows of the position table | ``n_ctx`` |
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+LETTERS = MappingProxyType(
+    {
+        "i": "n",
+        "j": "n_k",
+        "m": "n_k",
+        "h": "H",
+        "r": "d",
+        "q": "d",
+        "c": "d_k",
+        "e": "d_v",
+        "f": "d_ff",
+        "w": "N",
+        "v": "N",
+        "s": "n_ctx",
+    }
+)
+
+HYPERPARAMETERS = frozenset({"eps", "eta"})
+
+DIMENSIONS = frozenset(LETTERS.values())
