@@ -1,0 +1,22 @@
+"""The model: its parts, each with the definitions of what it computes and of the gradients it sends back."""
+
+from .block import Block
+from .config import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, read_config
+from .decoder import Decoder, Output, definitions
+from .initial import initialise
+from .toy24 import toy24_inputs, toy24_model
+
+__all__ = [
+    "AttentionConfig",
+    "Block",
+    "Decoder",
+    "DecoderConfig",
+    "FeedForwardConfig",
+    "NormConfig",
+    "Output",
+    "definitions",
+    "initialise",
+    "read_config",
+    "toy24_inputs",
+    "toy24_model",
+]

@@ -1,0 +1,154 @@
+"""Multi-head attention: match, mix, project.
+
+| symbol | axes | |
+|---|---|---|
+| ``X`` | ``(b, i, r)`` | rows that ask |
+| ``M`` | ``(b, j, r)`` | rows that are read; the same as ``X`` in self-attention |
+| ``W_Q``, ``W_K`` | ``(r, h, c)`` | query and key projections; biases ``b_Q``, ``b_K`` ``(h, c)`` |
+| ``W_V`` | ``(r, h, e)`` | value projection; bias ``b_V`` ``(h, e)`` |
+| ``Q``, ``K`` | ``(b, h, i, c)``, ``(b, h, j, c)`` | queries, keys |
+| ``V`` | ``(b, h, j, e)`` | values |
+| ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j`` |
+| ``S``, ``A`` | ``(b, h, i, j)`` | scores (minus infinity where not allowed), mixing coefficients |
+| ``Z`` | ``(b, h, i, e)`` | mixed values, one matrix per head |
+| ``W_O`` | ``(h, e, r)`` | output projection; bias ``b_O`` ``(r)`` |
+| ``O`` | ``(b, i, r)`` | what goes out |
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.notation import Kind, Place, Say, group, quantity, silent
+
+from .config import AttentionConfig
+from .shapes import Bool, Float
+
+QUERY_WEIGHT = quantity("W_Q", "W_Q", "query projection", "Q 投影参数", Kind.PARAMETER, "W_Q[r,h,c]")
+KEY_WEIGHT = quantity("W_K", "W_K", "key projection", "K 投影参数", Kind.PARAMETER, "W_K[r,h,c]")
+VALUE_WEIGHT = quantity("W_V", "W_V", "value projection", "V 投影参数", Kind.PARAMETER, "W_V[r,h,e]")
+QUERY_BIAS = quantity("b_Q", "b_Q", "query bias", "Q 偏置", Kind.PARAMETER, "b_Q[h,c]")
+KEY_BIAS = quantity("b_K", "b_K", "key bias", "K 偏置", Kind.PARAMETER, "b_K[h,c]")
+VALUE_BIAS = quantity("b_V", "b_V", "value bias", "V 偏置", Kind.PARAMETER, "b_V[h,e]")
+OUTPUT_WEIGHT = quantity("W_O", "W_O", "output projection", "输出投影参数", Kind.PARAMETER, "W_O[h,e,r]")
+OUTPUT_BIAS = quantity("b_O", "b_O", "output projection bias", "输出投影偏置", Kind.PARAMETER, "b_O[r]")
+
+QUERIES = quantity("Q", "Q", "queries", "查询", Kind.INTERMEDIATE, """
+Q[h,i,c] = sum(X[i,r]*W_Q[r,h,c] for r in d) + b_Q[h,c]
+X.grad[i,r] += sum(Q.grad[h,i,c]*W_Q[r,h,c] for h in H for c in d_k)
+W_Q.grad[r,h,c] += sum(X[i,r]*Q.grad[h,i,c] for i in n)
+b_Q.grad[h,c] += sum(Q.grad[h,i,c] for i in n)
+""")  # fmt: skip
+KEYS = quantity("K", "K", "keys", "键", Kind.INTERMEDIATE, """
+K[h,j,c] = sum(M[j,r]*W_K[r,h,c] for r in d) + b_K[h,c]
+M.grad[j,r] += sum(K.grad[h,j,c]*W_K[r,h,c] for h in H for c in d_k)
+W_K.grad[r,h,c] += sum(M[j,r]*K.grad[h,j,c] for j in n_k)
+b_K.grad[h,c] += sum(K.grad[h,j,c] for j in n_k)
+""")  # fmt: skip
+VALUES = quantity("V", "V", "values", "内容", Kind.INTERMEDIATE, """
+V[h,j,e] = sum(M[j,r]*W_V[r,h,e] for r in d) + b_V[h,e]
+M.grad[j,r] += sum(V.grad[h,j,e]*W_V[r,h,e] for h in H for e in d_v)
+W_V.grad[r,h,e] += sum(M[j,r]*V.grad[h,j,e] for j in n_k)
+b_V.grad[h,e] += sum(V.grad[h,j,e] for j in n_k)
+""")  # fmt: skip
+SCORES = quantity("S", "S", "matching scores", "匹配分数", Kind.INTERMEDIATE, """
+S[h,i,j] = sum(Q[h,i,c]*K[h,j,c] for c in d_k)/sqrt(d_k) if allowed[i,j] else -inf
+Q.grad[h,i,c] += sum(S.grad[h,i,j]*K[h,j,c] for j in n_k)/sqrt(d_k)
+K.grad[h,j,c] += sum(S.grad[h,i,j]*Q[h,i,c] for i in n)/sqrt(d_k)
+""")  # fmt: skip
+COEFFICIENTS = quantity("A", "A", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
+A[h,i,j] = exp(S[h,i,j])/sum(exp(S[h,i,m]) for m in n_k)
+S.grad[h,i,j] += A[h,i,j]*(A.grad[h,i,j] - sum(A[h,i,m]*A.grad[h,i,m] for m in n_k)) if allowed[i,j] else 0
+""")  # fmt: skip
+MIXED = quantity("Z", "Z", "head output", "单头输出", Kind.INTERMEDIATE, """
+Z[h,i,e] = sum(A[h,i,j]*V[h,j,e] for j in n_k)
+A.grad[h,i,j] += sum(Z.grad[h,i,e]*V[h,j,e] for e in d_v)
+V.grad[h,j,e] += sum(A[h,i,j]*Z.grad[h,i,e] for i in n)
+""")  # fmt: skip
+PROJECTED = quantity("O", "O", "attention output", "注意力输出", Kind.INTERMEDIATE, """
+O[i,r] = sum(Z[h,i,e]*W_O[h,e,r] for h in H for e in d_v) + b_O[r]
+Z.grad[h,i,e] += sum(O.grad[i,r]*W_O[h,e,r] for r in d)
+W_O.grad[h,e,r] += sum(Z[h,i,e]*O.grad[i,r] for i in n)
+b_O.grad[r] += sum(O.grad[i,r] for i in n)
+""")  # fmt: skip
+
+ATTENTION = group(
+    "attention",
+    QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT, QUERY_BIAS, KEY_BIAS, VALUE_BIAS, QUERIES, KEYS, VALUES, SCORES,
+    COEFFICIENTS, MIXED, OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED,
+)  # fmt: skip
+ATTENTION_BIASES = (QUERY_BIAS.name, KEY_BIAS.name, VALUE_BIAS.name, OUTPUT_BIAS.name)
+
+
+def explicit_attention(
+    Q: Float[Tensor, "b h i c"],
+    K: Float[Tensor, "b h j c"],
+    V: Float[Tensor, "b h j e"],
+    allowed: Bool[Tensor, "i j"],
+    say: Say,
+    at: Place,
+) -> Float[Tensor, "b h i e"]:
+    """``Z (b, h, i, e)`` from ``Q (b, h, i, c)``, ``K (b, h, j, c)``, ``V (b, h, j, e)``, saying ``S`` and ``A``.
+
+    ``allowed (i, j)`` is bool; every row must allow at least one position.
+    """
+    S = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
+    S = say(SCORES, S.masked_fill(~allowed, -math.inf), at)
+    A = say(COEFFICIENTS, torch.softmax(S, -1), at)
+    return say(MIXED, A @ V, at)
+
+
+def fused_attention(
+    Q: Float[Tensor, "b h i c"],
+    K: Float[Tensor, "b h j c"],
+    V: Float[Tensor, "b h j e"],
+    allowed: Bool[Tensor, "i j"],
+    say: Say,
+    at: Place,
+) -> Float[Tensor, "b h i e"]:
+    """The same ``Z`` from torch's fused kernel, which never shows ``S`` and ``A``; ``say`` hears ``Z`` only."""
+    return say(MIXED, F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed), at)
+
+
+class Attention(nn.Module):
+    """Each head matches the rows of ``X`` with those of ``M`` and mixes the values; heads are added up by ``W_O``.
+
+    Source: Vaswani et al. 2017, Attention Is All You Need, section 3.2.
+    """
+
+    def __init__(self, d: int, config: AttentionConfig, at: Place) -> None:
+        super().__init__()
+        self.at = at
+        H, d_k, d_v = config.heads, config.d_k, config.d_v
+        self.W_Q = nn.Parameter(torch.zeros(d, H, d_k))
+        self.W_K = nn.Parameter(torch.zeros(d, H, d_k))
+        self.W_V = nn.Parameter(torch.zeros(d, H, d_v))
+        self.b_Q = nn.Parameter(torch.zeros(H, d_k)) if config.bias else None
+        self.b_K = nn.Parameter(torch.zeros(H, d_k)) if config.bias else None
+        self.b_V = nn.Parameter(torch.zeros(H, d_v)) if config.bias else None
+        self.W_O = nn.Parameter(torch.zeros(H, d_v, d))
+        self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
+
+    def forward(
+        self, X: Float[Tensor, "b i r"], M: Float[Tensor, "b j r"], allowed: Bool[Tensor, "i j"], say: Say
+    ) -> Float[Tensor, "b i r"]:
+        """``X (b, i, r)``, ``M (b, j, r)``, ``allowed (i, j)`` to ``O (b, i, r)``."""
+        Q = say(QUERIES, _project(X, self.W_Q, self.b_Q), self.at)
+        K = say(KEYS, _project(M, self.W_K, self.b_K), self.at)
+        V = say(VALUES, _project(M, self.W_V, self.b_V), self.at)
+        attention = fused_attention if say is silent else explicit_attention
+        Z = attention(Q, K, V, allowed, say, self.at)
+        O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741
+        return say(PROJECTED, O if self.b_O is None else O + self.b_O, self.at)
+
+
+def _project(
+    X: Float[Tensor, "b i r"], W: Float[Tensor, "r h c"], bias: Float[Tensor, "h c"] | None
+) -> Float[Tensor, "b h i c"]:
+    """``X (b, i, r)`` through ``W (r, h, c)`` to ``(b, h, i, c)``, plus ``bias (h, c)``."""
+    projected = torch.einsum("bir,rhc->bhic", X, W)
+    return projected if bias is None else projected + bias[:, None, :]

@@ -1,0 +1,100 @@
+"""What a decoder is made of, as frozen values checked where they are built.
+
+Symbols: ``N`` vocabulary, ``n_ctx`` context, ``d`` model dimension, ``H`` heads, ``d_k`` and ``d_v`` dimensions of one
+head's queries and keys and of its values, ``d_ff`` inside of the feed-forward network, ``eps`` the norm's epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from glassformer.errors import UserError, did_you_mean
+
+Size = Annotated[int, Field(gt=0)]
+Activation = Literal["gelu", "relu"]
+Positions = Literal["learned", "none"]
+
+
+class _Config(BaseModel):
+    # strict: a size given as True, "8" or 8.0 is a mistake, not a size
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class AttentionConfig(_Config):
+    """``H`` heads with queries and keys of ``d_k`` and values of ``d_v`` coordinates.
+
+    ``d_k``, ``d_v`` and ``d/H`` need not agree: the output projection leads back to ``d``. ``bias`` adds ``b_Q``,
+    ``b_K``, ``b_V`` and ``b_O``.
+    """
+
+    heads: Size
+    d_k: Size
+    d_v: Size
+    bias: bool = False
+
+
+class NormConfig(_Config):
+    """LayerNorm before each part and after the last block; ``eps`` stands under the root, in squared units."""
+
+    eps: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
+
+
+class FeedForwardConfig(_Config):
+    """Two projections with an activation between them; ``bias`` adds ``b_1`` and ``b_2``. ``gelu`` is the exact one."""
+
+    d_ff: Size
+    activation: Activation = "gelu"
+    bias: bool = True
+
+
+class DecoderConfig(_Config):
+    """A causal decoder: embedding, ``blocks`` blocks, head.
+
+    Without ``norm`` the parts read the residual stream itself; without ``ffn`` a block ends after attention; with
+    ``positions="none"`` order enters through the mask alone. ``context`` is the largest number of tokens in a row.
+    """
+
+    vocab_size: Size
+    context: Size
+    d: Size
+    blocks: Size
+    attention: AttentionConfig
+    norm: NormConfig | None = Field(default_factory=NormConfig)
+    ffn: FeedForwardConfig | None
+    positions: Positions = "learned"
+    head_bias: bool = False
+
+    @model_validator(mode="after")
+    def _norm_has_something_to_compare(self) -> DecoderConfig:
+        if self.norm is not None and self.d == 1:
+            raise ValueError(
+                "LayerNorm over d = 1 coordinate turns every input into beta, so no token could reach the loss; "
+                "take d of at least 2, or norm=None"
+            )
+        return self
+
+
+def read_config(data: Mapping[str, Any]) -> DecoderConfig:
+    """The ``DecoderConfig`` that plain data (a parsed JSON object) describes.
+
+    Raises ``UserError`` naming every field that is missing, unknown or out of range.
+    """
+    try:
+        return DecoderConfig.model_validate(data)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'config'}: {fault['msg']}" for fault in error.errors()
+        )
+        unknown = [fault["loc"] for fault in error.errors() if fault["type"] == "extra_forbidden"]
+        hint = did_you_mean(str(unknown[0][-1]), _field_names(unknown[0][:-1])) if unknown else ""
+        raise UserError("This is not the configuration of a decoder.", faults + ".", hint) from None
+
+
+def _field_names(place: tuple[str | int, ...]) -> list[str]:
+    part = {"attention": AttentionConfig, "norm": NormConfig, "ffn": FeedForwardConfig}.get(
+        str(place[0]) if place else "", DecoderConfig
+    )
+    return list(part.model_fields)

@@ -1,0 +1,131 @@
+"""The decoder: embedding, blocks, head, loss, and the program of its definitions.
+
+| symbol | axes | |
+|---|---|---|
+| ``tokens`` | ``(b, i)`` | token ids |
+| ``allowed`` | ``(i, j)`` | causal mask, one for all blocks |
+| ``X`` | ``(b, i, r)`` | residual stream |
+| ``logits`` | ``(b, i, w)`` | scores of the next token |
+| ``L`` | ``()`` | mean loss of the scored positions |
+
+Parameter names are the ids of their quantities: ``embed.E``, ``blocks.0.attn.W_Q``, ``final_norm.gamma``, ``head.U``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import UserError
+from glassformer.notation import Instance, Program, Say, build_program, place, silent
+
+from .block import Block, block_definitions
+from .config import DecoderConfig
+from .embedding import EMBEDDING, POSITION_TABLE, POSITIONS, Embedding
+from .head import HEAD, VOCABULARY_BIAS, Head
+from .initial import initialise
+from .inputs import check_targets, check_tokens
+from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
+from .mask import MASK, causal_mask
+from .norm import NORM, LayerNorm
+from .shapes import Bool, Float, Int
+
+_MASK = ("mask",)
+_LOSS = ("loss",)
+
+
+class Output(NamedTuple):
+    """``logits (b, i, w)``, and the ``loss ()`` in nats when targets were given."""
+
+    logits: Tensor
+    loss: Tensor | None
+
+
+class Decoder(nn.Module):
+    """A causal Transformer decoder whose forward pass says every quantity it computes.
+
+    ``Decoder(config)`` starts from the values of ``initial.py``, drawn from ``generator`` (torch's own when None).
+    """
+
+    def __init__(self, config: DecoderConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Embedding(config, ("embed",))
+        self.blocks = nn.ModuleList(Block(config, ("blocks", layer)) for layer in range(config.blocks))
+        self.final_norm = None if config.norm is None else LayerNorm(config.d, config.norm.eps, ("final_norm",))
+        self.head = Head(config, ("head",))
+        initialise(self, config.blocks, generator)
+
+    def forward(
+        self, tokens: Tensor, targets: Tensor | None = None, scored: Tensor | None = None, say: Say = silent
+    ) -> Output:
+        """Scores of the next token at every position, and the loss when ``targets`` are given.
+
+        ``tokens (b, n)`` and ``targets (b, n)`` are int64, ``scored (b, n)`` is bool and means every position when
+        None. ``say`` hears each quantity under its place and may return another tensor in its stead; with the default
+        the fused kernels run. Raises ``UserError`` for inputs that do not fit.
+        """
+        check_tokens(tokens, self.config.vocab_size, self.config.context)
+        if targets is not None:
+            check_targets(tokens, targets, scored, self.config.vocab_size)
+        elif scored is not None:
+            raise UserError("Scored positions were given without targets.", "", "Give targets as well, or neither.")
+        X = self.embed(tokens, say)
+        allowed = causal_mask(tokens.shape[1], tokens.device, say, _MASK)
+        for block in self.blocks:
+            X = block(X, allowed, say)
+        if self.final_norm is not None:
+            X = self.final_norm(X, say)
+        logits = self.head(X, say)
+        return Output(logits, None if targets is None else _loss(logits, targets, scored, say))
+
+
+def _loss(
+    logits: Float[Tensor, "b i w"], targets: Int[Tensor, "b i"], scored: Bool[Tensor, "b i"] | None, say: Say
+) -> Float[Tensor, ""]:
+    y = say(TARGETS, targets, _LOSS)
+    I = say(SCORED, torch.ones_like(targets, dtype=torch.bool) if scored is None else scored, _LOSS)  # noqa: E741
+    cross_entropy = fused_cross_entropy if say is silent else explicit_cross_entropy
+    return cross_entropy(logits, y, I, say, _LOSS)
+
+
+def definitions(config: DecoderConfig, n: int) -> Program:
+    """Every quantity of ``Decoder(config)`` on ``n`` tokens: definitions, gradient contributions, sizes.
+
+    Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch axis. The alias ``h`` is the last hidden state.
+    The learning rate ``eta`` is not the model's: add it with ``program.with_scalars(eta=...)``. Raises ``UserError``
+    for an ``n`` that the model cannot read.
+    """
+    if not 1 <= n <= config.context:
+        raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
+    no_positions = {} if config.positions == "learned" else dict.fromkeys((POSITIONS.name, POSITION_TABLE.name))
+    parts: list[Instance] = [place(EMBEDDING, "embed", **no_positions), place(MASK, "mask", n_k="n")]
+    stream = "embed.X"
+    for layer in range(config.blocks):
+        placed, stream = block_definitions(config, layer, stream)
+        parts += placed
+    if config.norm is not None:
+        parts.append(place(NORM, "final_norm", X=stream))
+        stream = "final_norm.Y"
+    no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
+    parts.append(place(HEAD, "head", X=stream, **no_bias))
+    parts.append(place(LOSS, "loss", logits="head.logits", p="head.p"))
+    return build_program(parts, scalars(config, n), aliases={"h": stream})
+
+
+def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
+    """The sizes of all dimensions on ``n`` tokens, and the norm's epsilon, by name."""
+    attention = config.attention
+    sizes: dict[str, float] = {
+        "n": n, "n_k": n, "d": config.d, "H": attention.heads, "d_k": attention.d_k, "d_v": attention.d_v,
+        "N": config.vocab_size,
+    }  # fmt: skip
+    if config.ffn is not None:
+        sizes["d_ff"] = config.ffn.d_ff
+    if config.positions == "learned":
+        sizes["n_ctx"] = config.context
+    if config.norm is not None:
+        sizes["eps"] = config.norm.eps
+    return sizes

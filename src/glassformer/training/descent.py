@@ -1,0 +1,47 @@
+"""Plain gradient descent as definitions.
+
+Every parameter steps against its gradient, all gradients taken at the old parameters: one joint update. The rule is
+written once for a parameter of any rank; ``theta`` stands for the parameter and ``z`` for all of its letters.
+"""
+
+from __future__ import annotations
+
+from glassformer.notation import Kind, Program, Statement, parse_expression, quantity
+from glassformer.notation.tree import Expr, Idx, Ref, transform
+
+STEP = quantity("theta", r"\theta", "gradient descent step", "梯度下降一步", Kind.PARAMETER, """
+theta[z] - eta*theta.grad[z]
+""")  # fmt: skip
+
+
+def update_statements(program: Program) -> tuple[Statement, ...]:
+    """``theta.new = theta - eta*theta.grad`` for every parameter of ``program``, in the program's order.
+
+    Running them needs the scalar ``eta`` and every parameter's gradient.
+    """
+    rule = parse_expression(STEP.text)
+    return tuple(
+        Statement(
+            target=placed.id,
+            face="new",
+            letters=placed.axes,
+            expr=_open(rule, placed.id, tuple(letter for letter, _ in placed.axes)),
+            adds=False,
+            consumer=placed.id,
+            quantity=STEP,
+            line=STEP.line + 1,
+        )
+        for placed in program.quantities.values()
+        if placed.quantity.kind is Kind.PARAMETER
+    )
+
+
+def _open(rule: Expr, id: str, letters: tuple[str, ...]) -> Expr:
+    """The rule for one parameter: ``theta[z]`` becomes its id with its own letters, each face as written."""
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, Ref) and node.name == STEP.name:
+            return Ref(id, node.face, tuple(Idx(letter) for letter in letters))
+        return node
+
+    return transform(rule, change)

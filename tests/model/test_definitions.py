@@ -1,0 +1,175 @@
+"""What the definitions say against what the model computes and what automatic differentiation finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from decoders import CONFIGS, Inputs, Recorded, err, random_decoder, random_inputs, record
+from glassformer.errors import UserError
+from glassformer.model import definitions
+from glassformer.notation import (
+    REPLAY_FACTOR,
+    UNIT_ROUNDOFF,
+    Kind,
+    Program,
+    Statement,
+    evaluate,
+    key,
+    magnitude,
+    run,
+)
+from glassformer.notation.tree import Ref, walk
+
+SEED = {"loss.L.grad": np.ones(())}
+BOUND = REPLAY_FACTOR * UNIT_ROUNDOFF["float64"]
+
+
+def zero_in_theory(id: str) -> bool:
+    # A key bias adds the same number to every score of a row, which softmax ignores.
+    return id.endswith("attn.b_K")
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def case(request: pytest.FixtureRequest) -> tuple[Program, Recorded]:
+    config = CONFIGS[request.param]
+    inputs = random_inputs(config)
+    assert not inputs.scored.all()
+    return definitions(config, inputs.tokens.shape[1]), record(random_decoder(config), inputs)
+
+
+@pytest.fixture(scope="module")
+def computed(case: tuple[Program, Recorded]) -> dict[str, np.ndarray]:
+    return compute(*case)
+
+
+def compute(program: Program, recorded: Recorded) -> dict[str, np.ndarray]:
+    """Everything that the program computes from inputs and parameters alone."""
+    leaves = {id: recorded.values[id] for id in program.quantities if program.definition(id) is None}
+    return run(program.statements, {**leaves, **SEED}, program.scalars)
+
+
+def test_every_quantity_computed_from_parameters_and_tokens_equals_the_models(
+    case: tuple[Program, Recorded], computed: dict[str, np.ndarray]
+) -> None:
+    program, recorded = case
+    worst = {s.target: err(computed[s.target], recorded.values[s.target]) for s in program.forward}
+    assert max(worst.values()) <= 1e-12, max(worst, key=lambda id: worst[id])
+
+
+def test_every_gradient_computed_from_definitions_equals_autograds(
+    case: tuple[Program, Recorded], computed: dict[str, np.ndarray]
+) -> None:
+    program, recorded = case
+    ids = {s.target for s in program.backward}
+    worst = {id: err(computed[key(id, "grad")], recorded.gradients[id]) for id in ids if not zero_in_theory(id)}
+    assert max(worst.values()) <= 1e-12, max(worst, key=lambda id: worst[id])
+    for id in filter(zero_in_theory, ids):
+        scale = np.abs(recorded.gradients[id.replace("b_K", "K")]).max()
+        assert np.abs(computed[key(id, "grad")]).max() <= 1e-13 * scale
+        assert np.abs(recorded.gradients[id]).max() <= 1e-13 * scale
+
+
+def test_every_parameter_and_every_stream_has_a_gradient_by_definition(case: tuple[Program, Recorded]) -> None:
+    program, recorded = case
+    defined = {s.target for s in program.backward}
+    for id in recorded.gradients:
+        if id != "loss.L" and not program.quantities[id].quantity.folded:
+            assert id in defined, f"autograd has a gradient for {id}, no definition sends one"
+
+
+def test_each_definition_alone_replays_within_the_magnitude_bound(case: tuple[Program, Recorded]) -> None:
+    program, recorded = case
+    values = {**recorded.values, **{key(id, "grad"): g for id, g in recorded.gradients.items()}}
+    for s in program.forward:
+        within_bound([s], values, program, recorded.values[s.target])
+    for id in {s.target for s in program.backward}:
+        within_bound(program.contributions(id), values, program, recorded.gradients[id])
+
+
+def within_bound(
+    statements: list[Statement] | tuple[Statement, ...],
+    values: dict[str, np.ndarray],
+    program: Program,
+    recorded: np.ndarray,
+) -> None:
+    """The sum of ``statements``, each evaluated from recorded operands, is what was recorded, up to rounding."""
+    defined = sum(evaluate(s.expr, s.letters, values, program.scalars) for s in statements)
+    size = sum(magnitude(s.expr, s.letters, values, program.scalars) for s in statements)
+    recorded = np.asarray(recorded, dtype=float)
+    finite = np.isfinite(recorded)
+    difference = np.abs(recorded[finite] - np.asarray(defined)[finite])
+    assert np.array_equal(recorded[~finite], np.asarray(defined)[~finite])
+    assert (difference <= BOUND * np.asarray(size)[finite]).all(), statements[0].target
+
+
+def operands(program: Program, id: str) -> Iterator[str]:
+    """What the definition of ``id`` reads, the operands of folded quantities in their stead."""
+    statement = program.definition(id)
+    for node in walk(statement.expr) if statement else ():
+        if isinstance(node, Ref):
+            if program.quantities[node.name].quantity.folded:
+                yield from operands(program, node.name)
+            else:
+                yield node.name
+
+
+def test_every_forward_edge_is_answered_by_a_gradient_contribution(case: tuple[Program, Recorded]) -> None:
+    """No number is looked at: which quantities carry a gradient follows from who reads whom."""
+    program, _ = case
+    carries = {id for id, placed in program.quantities.items() if placed.quantity.kind is Kind.PARAMETER}
+    for s in program.forward:
+        if any(isinstance(node, Ref) and node.name in carries for node in walk(s.expr)):
+            carries.add(s.target)
+    reach = {"loss.L"}
+    for s in reversed(program.forward):
+        if s.target in reach:
+            reach.update(node.name for node in walk(s.expr) if isinstance(node, Ref))
+    edges = {
+        (id, operand)
+        for id in reach & carries
+        if not program.quantities[id].quantity.folded
+        for operand in operands(program, id)
+        if operand in carries
+    }
+    answers = {
+        (s.consumer, s.target)
+        for s in program.backward
+        if any(isinstance(node, Ref) and (node.name, node.face) == (s.consumer, "grad") for node in walk(s.expr))
+    }
+    assert edges
+    assert edges == answers
+    assert len(answers) == len({(s.consumer, s.target) for s in program.backward}), "a contribution reads no gradient"
+
+
+def test_a_gradient_is_complete_before_it_is_read(case: tuple[Program, Recorded]) -> None:
+    program, _ = case
+    last = {s.target: index for index, s in enumerate(program.backward)}
+    for index, s in enumerate(program.backward):
+        for node in walk(s.expr):
+            if isinstance(node, Ref) and node.face == "grad" and node.name != "loss.L":
+                assert last[node.name] < index, f"{s.target}.grad reads {node.name}.grad too early"
+
+
+def test_a_single_token_has_definitions_too() -> None:
+    config = CONFIGS["everything"]
+    inputs = random_inputs(config)
+    one = Inputs(inputs.tokens[:, -1:], inputs.targets[:, -1:], inputs.scored[:, -1:])
+    program, recorded = definitions(config, 1), record(random_decoder(config), one)
+    values = compute(program, recorded)
+    assert err(values["loss.L"], recorded.values["loss.L"]) <= 1e-12
+    assert err(values["embed.E.grad"], recorded.gradients["embed.E"]) <= 1e-12
+
+
+@pytest.mark.parametrize("n", [0, 10])
+def test_definitions_for_more_tokens_than_the_context_are_refused(n: int) -> None:
+    with pytest.raises(UserError, match="1 to 9 tokens"):
+        definitions(CONFIGS["everything"], n)
+
+
+def test_the_last_hidden_state_is_called_h() -> None:
+    assert definitions(CONFIGS["everything"], 3).resolve("h") == "final_norm.Y"
+    assert definitions(CONFIGS["no norm"], 3).resolve("h") == "blocks.0.X"
+    assert definitions(CONFIGS["attention alone"], 3).resolve("h") == "blocks.1.R"
