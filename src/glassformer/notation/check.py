@@ -64,7 +64,7 @@ def _check_letters(e: Expr, scope: Mapping[str, str], program: Program) -> None:
                         raise NotationError(
                             f"{name} axis {axis} ({dim}) read with {index.letter} ({scope[index.letter]})"
                         )
-                elif not (isinstance(index, Ref) and program.quantities[index.name].quantity.kind is Kind.INPUT):
+                elif not (isinstance(index, Ref) and _is_table(index, program)):
                     raise NotationError(f"{name} is looked up with something that is not an integer table")
                 else:
                     _check_letters(index, scope, program)
@@ -134,3 +134,9 @@ def _square(e: Expr) -> bool:
             return any(_square(f) for f in factors)
         case _:
             return False
+
+
+def _is_table(index: Ref, program: Program) -> bool:
+    """Whether ``index`` reads a table of whole numbers: an input (``t``, ``y``) or a constant (``pos``)."""
+    placed = program.quantities.get(index.name)
+    return placed is not None and placed.quantity.kind in (Kind.INPUT, Kind.CONSTANT)

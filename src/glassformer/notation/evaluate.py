@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .erf import erf
 from .named import Named, contract, spread, together, union
@@ -39,7 +40,7 @@ from .tree import (
 if TYPE_CHECKING:
     from .program import Statement
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = Mapping[str, Array]
 Scalars: TypeAlias = Mapping[str, float]
 Letters: TypeAlias = Sequence[tuple[str, str]]
@@ -75,7 +76,7 @@ def run(statements: Iterable[Statement], values: Values, scalars: Scalars) -> di
     for statement in statements:
         name = key(statement.target, statement.face)
         value = evaluate(statement.expr, statement.letters, known, scalars)
-        known[name] = known[name] + value if statement.adds and name in begun else value
+        known[name] = np.asarray(known[name] + value) if statement.adds and name in begun else value
         begun.add(name)
     return known
 
@@ -108,7 +109,7 @@ class Evaluator:
                 return Named(_fold(np.multiply, parts), letters)
             case Neg(x):
                 inner = self.value(x, sizes, guarded)
-                return Named(-_number(inner.array), inner.letters)
+                return Named(np.negative(_number(inner.array)), inner.letters)
             case Div(over, under):
                 return self.softmax(e, sizes, guarded) or self.pair(np.divide, over, under, sizes, guarded)
             case Pow(base, exponent):
@@ -141,7 +142,7 @@ class Evaluator:
         table = self.values[name]
         if table.ndim != len(e.indices):
             raise EvaluationError(f"{name} has {table.ndim} axes, read with {len(e.indices)} indices")
-        if all(isinstance(i, Idx) for i in e.indices):
+        if all(isinstance(i, Idx) for i in e.indices) and len(set(e.indices)) == len(e.indices):
             letters = tuple(i.letter for i in e.indices if isinstance(i, Idx))
             for letter, size in zip(letters, table.shape, strict=True):
                 if sizes[letter] != size:
@@ -217,7 +218,7 @@ class Evaluator:
                 count *= size
         total = contract(factors, tuple(a for a in have if a not in loops))
         scale = count / math.prod(loops.values()) if e.op == "mean" else count
-        return total if scale == 1.0 else Named(total.array * scale, total.letters)
+        return total if scale == 1.0 else Named(np.multiply(total.array, scale), total.letters)
 
     def largest(
         self, e: Reduce, where: Named | None, loops: dict[str, int], inner: Mapping[str, int], guarded: bool
@@ -250,15 +251,15 @@ def softmax_letter(e: Div) -> str | None:
     return None
 
 
-def _number(x: Array) -> Array:
-    return x if x.dtype == np.float64 else x.astype(np.float64)
+def _number(x: Array | np.generic) -> Array:
+    return np.asarray(x, dtype=np.float64)
 
 
 def _fold(op: Any, parts: Sequence[Array]) -> Array:
     numeric = op not in (np.logical_and, np.logical_or)
     total = _number(parts[0]) if numeric else parts[0]
     for part in parts[1:]:
-        total = op(total, _number(part) if numeric else part)
+        total = np.asarray(op(total, _number(part) if numeric else part))
     return total
 
 

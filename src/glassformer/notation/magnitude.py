@@ -84,16 +84,16 @@ class _Magnitude:
         """A softmax is computed from ``f - max f``, whose rounding enters its exponential."""
         assert isinstance(e.over, Fn)
         f = self.plain.value(e.over.args[0], sizes, guarded)
-        extra, letters = together(self.of(e.over.args[0], sizes, guarded), self.absolute(e.over.args[0], sizes, guarded))
+        extra, letters = together(
+            self.of(e.over.args[0], sizes, guarded), self.absolute(e.over.args[0], sizes, guarded)
+        )
         below = np.abs(f.array - f.array.max(axis=f.letters.index(letter), keepdims=True))
         slack = Named(np.nan_to_num(extra[0] - extra[1], nan=0.0, posinf=0.0), letters)
         parts, letters = together(self.plain.value(e, sizes, guarded), Named(below, f.letters), slack)
         grown = np.where(parts[0] > 0, parts[0] * (1 + parts[1] + parts[2]), 0.0)
         return Named(grown, letters)
 
-    def function(
-        self, e: Fn, name: str, args: tuple[Expr, ...], sizes: Mapping[str, int], guarded: bool
-    ) -> Named:
+    def function(self, e: Fn, name: str, args: tuple[Expr, ...], sizes: Mapping[str, int], guarded: bool) -> Named:
         if name in ("min", "max"):
             return self.fold(np.maximum, [self.of(a, sizes, guarded) for a in args])
         if name == "ln" and isinstance(args[0], Reduce):
@@ -127,7 +127,7 @@ class _Magnitude:
         for letter, size in loops.items():
             scale *= 1.0 if letter in have else size
             scale /= size if e.op == "mean" else 1.0
-        return Named(total.array * scale, total.letters)
+        return Named(np.multiply(total.array, scale), total.letters)
 
 
 _SLOPE: Mapping[str, Any] = {

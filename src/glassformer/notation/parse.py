@@ -105,7 +105,7 @@ class _Reader:
         self.source = source
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        quoted = ast.get_source_segment(self.source, node) or self.source  # type: ignore[arg-type]
+        quoted = ast.get_source_segment(self.source, node) or self.source
         raise NotationError(f"{why}: {quoted!r}")
 
     def left(self, node: ast.expr) -> tuple[str, str, tuple[str, ...]]:

@@ -121,7 +121,9 @@ class Program:
             return ends[0]
         if ends:
             raise UserError(
-                f'"{name}" is the name of {len(ends)} quantities.', f"They are {', '.join(ends[:8])}.", "Give one of these ids."
+                f'"{name}" is the name of {len(ends)} quantities.',
+                f"They are {', '.join(ends[:8])}.",
+                "Give one of these ids.",
             )
         short = [*self.quantities, *self.aliases, *dict.fromkeys(id.rpartition(".")[2] for id in self.quantities)]
         raise UserError(f'There is no quantity "{name}".', "", did_you_mean(name, short))
@@ -131,9 +133,13 @@ class Program:
 
         Raises ``UserError`` for an unknown name, a wrong number of indices, or an index out of range.
         """
-        match = re.fullmatch(r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text)
+        match = re.fullmatch(
+            r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text
+        )
         if match is None:
-            raise UserError(f'"{text}" does not name a quantity or a cell.', "", 'Write for example W_Q.grad[1,0] or S.')
+            raise UserError(
+                f'"{text}" does not name a quantity or a cell.', "", "Write for example W_Q.grad[1,0] or S."
+            )
         id, face = self.resolve(match["name"]), match["face"] or ""
         placed = self.quantities[id]
         if match["at"] is None:
@@ -212,7 +218,9 @@ def _expand(instance: Instance) -> Iterable[tuple[Placed, list[Statement]]]:
                 continue
             unknown = {r.name for r in refs(line.expr)} | {line.target}
             for name in unknown - set(names):
-                raise NotationError(f"{instance.group.name}.{q.name} at {instance.path} speaks of {name!r}, which is not bound")
+                raise NotationError(
+                    f"{instance.group.name}.{q.name} at {instance.path} speaks of {name!r}, which is not bound"
+                )
             expr = prune(line.expr, absent)
             if expr is None:
                 raise NotationError(f"nothing is left of {q.name} at {instance.path}: everything in it is absent")

@@ -124,9 +124,7 @@ class Reduce:
     where: Expr | None = None
 
 
-Expr: TypeAlias = (
-    Num | Const | Scalar | Idx | Ref | Add | Neg | Mul | Div | Pow | Fn | Cmp | Bool | Cond | Reduce
-)
+Expr: TypeAlias = Num | Const | Scalar | Idx | Ref | Add | Neg | Mul | Div | Pow | Fn | Cmp | Bool | Cond | Reduce
 
 FUNCTIONS = ("exp", "ln", "sqrt", "sin", "cos", "tanh", "erf", "abs", "min", "max")
 """What may be called by name inside an expression (besides the reductions ``sum``, ``mean``, ``max``)."""
