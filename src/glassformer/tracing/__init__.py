@@ -1,0 +1,34 @@
+"""Looking at a run: every number recorded, checked against its definition, and kept in one file.
+
+| file | what |
+|---|---|
+| ``record.py`` | run a model once with somebody listening |
+| ``trace.py`` | ``trace``: forward, gradients, one update, forward again, with everything below |
+| ``replay.py`` | every recorded number equals its definition |
+| ``witnesses.py`` | definition, automatic differentiation and differences, for every gradient |
+| ``update.py`` | the step predicted, exact, by group, in the wrong order, along the gradient |
+| ``audit.py`` | no operation lies outside the definitions |
+| ``header.py`` | a trace as plain data, saved and loaded |
+| ``file.py`` | the trace file |
+| ``toy.py`` | the 24-parameter model under any settings |
+| ``runs.py`` | a text through a trained model |
+"""
+
+from .header import header_of, load_trace, save_trace, tensors_of, trace_from
+from .runs import trace_run
+from .toy import ToySettings, reference_json, trace_toy24
+from .trace import Trace, trace
+
+__all__ = [
+    "ToySettings",
+    "Trace",
+    "header_of",
+    "load_trace",
+    "reference_json",
+    "save_trace",
+    "tensors_of",
+    "trace",
+    "trace_from",
+    "trace_run",
+    "trace_toy24",
+]

@@ -1,0 +1,105 @@
+"""The trace file: tensors in the safetensors layout, with a JSON header that holds the definitions.
+
+Nothing in it executes. A file is readable by every later version: ``SCHEMA`` grows by one when the header changes, and
+each old schema keeps its reader and its golden file in the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError, safe_open
+
+from ..errors import UserError
+
+SCHEMA = 1
+_KEY = "glassformer.trace"
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def write_trace_file(
+    path: Path, header: Mapping[str, Any], tensors: Mapping[str, Array], *, replace: bool = False
+) -> None:
+    """Write a trace. Raises ``UserError`` when ``path`` exists (and not ``replace``) or cannot be written."""
+    metadata = {_KEY: json.dumps(header, ensure_ascii=True, allow_nan=False)}
+    data = safetensors.numpy.save({k: np.array(v, order="C") for k, v in tensors.items()}, metadata)
+    write_whole(path, data, replace=replace)
+
+
+def read_trace_file(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and tensors of a trace file. Raises ``UserError`` when it is missing, damaged, newer, or something else."""
+    if not path.is_file():
+        raise UserError(
+            f"There is no trace file {path}.", "", "Make one with: glassformer trace toy24 --out toy24.trace"
+        )
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise UserError(
+            f"{path} is damaged or not a trace file.", f"Reading it says: {error}.", "Write it again."
+        ) from None
+    if _KEY not in metadata:
+        raise UserError(
+            f"{path} holds tensors but no trace.",
+            "The header of a trace is missing.",
+            "Open a model with: glassformer trace RUN TEXT",
+        )
+    try:
+        header = json.loads(metadata[_KEY])
+        schema = header["schema"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise UserError(
+            f"{path} is damaged.", "Its header is not readable JSON with a schema.", "Write it again."
+        ) from None
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise UserError(
+            f"{path} was written by a newer glassformer.",
+            f"Its schema is {schema}; this version reads up to {SCHEMA}.",
+            "Upgrade glassformer.",
+        )
+    return header, tensors
+
+
+def write_whole(path: Path, data: bytes, *, replace: bool = False) -> None:
+    """Write ``data`` so that ``path`` holds all of it or is untouched.
+
+    Raises ``UserError`` when ``path`` exists and ``replace`` is false, or when it cannot be written.
+    """
+    if path.exists() and not replace:
+        raise UserError(
+            f"{path} exists already.", "Nothing was overwritten.", "Give another path, or add --force to replace it."
+        )
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # A temporary file is private; the result is as open as any file the user makes.
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise UserError(
+            f"{path} cannot be written.",
+            f"The system says: {error.strerror or error}.",
+            "Give a path in a folder that exists and can be written.",
+        ) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

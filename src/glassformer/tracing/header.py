@@ -1,0 +1,231 @@
+"""A trace as plain data: the JSON header that travels in the trace file and in the page, and back.
+
+The header holds the definitions themselves (as trees), so a file explains its numbers without this version's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from .. import __version__, notation
+from ..errors import UserError
+from ..model.derivations import derivations
+from ..notation import Kind, Placed, Program, Quantity, Statement, key
+from ..notation.chain import chain_json
+from ..notation.latex import index_latex, symbol_latex
+from ..notation.matrix import matrix_face
+from ..notation.tree import from_json, to_json
+from .audit import Audit
+from .file import SCHEMA, read_trace_file, write_trace_file
+from .replay import Replay
+from .trace import Observer, Text, Trace
+from .update import GroupChange, SequentialUpdate, UpdateAnalysis
+from .witnesses import Differences, Directional, Witness
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Json = dict[str, Any]
+
+_PACKAGE = PurePath(notation.__file__).parents[1]
+
+
+def header_of(trace: Trace) -> Json:
+    """The header of ``trace``: strict JSON, schema ``SCHEMA``."""
+    program = trace.program
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "title": dict(trace.text.title),
+        "source": trace.text.source,
+        "provenance": trace.text.provenance,
+        "scalars": dict(program.scalars),
+        "aliases": dict(program.aliases),
+        "vocabulary": list(trace.text.vocabulary),
+        "labels": [dict(label) for label in trace.text.labels],
+        "quantities": [_quantity_json(placed, program) for placed in program.quantities.values()],
+        "statements": [_statement_json(s, program) for s in (*program.statements, *trace.update)],
+        "derivations": [chain_json(chain, program) for chain in derivations(program)],
+        "witnesses": {id: _witness_json(w) for id, w in trace.witnesses.items()},
+        "update": _analysis_json(trace.analysis),
+        "replay": {
+            "worst": trace.replay.largest,
+            "unit": "u*mag",
+            "cells": trace.replay.cells,
+            "by": dict(trace.replay.worst),
+        },
+        "audit": None if trace.audit is None else asdict(trace.audit),
+        "observer": asdict(trace.observer),
+    }
+
+
+def save_trace(trace: Trace, path: str | Path, *, replace: bool = False) -> None:
+    """Write ``trace`` as one file. Raises ``UserError`` when it exists (and not ``replace``) or cannot be written."""
+    write_trace_file(Path(path), header_of(trace), trace.values, replace=replace)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace file of this or an earlier version. Raises ``UserError`` when missing, damaged or newer."""
+    header, tensors = read_trace_file(Path(path))
+    try:
+        return trace_from(header, tensors)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise UserError(
+            f"{path} is damaged.", f"Its header lacks or garbles something: {error}.", "Write it again."
+        ) from None
+
+
+def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace:
+    """The trace that ``header`` and ``tensors`` describe."""
+    program, update = _program_from(header)
+    text = Text(
+        tuple(header["vocabulary"]), header["title"], header["source"], header["provenance"], tuple(header["labels"])
+    )
+    audit = header["audit"]
+    return Trace(
+        program,
+        update,
+        dict(tensors),
+        text,
+        Observer(**header["observer"]),
+        _analysis_from(header["update"]),
+        Replay(header["replay"]["by"], header["replay"]["cells"]),
+        {id: _witness_from(w) for id, w in header["witnesses"].items()},
+        None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
+    )
+
+
+def place_of(file: str) -> str:
+    """Where a definition stands, without the machine's path: ``glassformer/model/attention.py``."""
+    path = PurePath(file)
+    return "/".join(path.relative_to(_PACKAGE.parent).parts) if path.is_relative_to(_PACKAGE.parent) else path.name
+
+
+def _quantity_json(placed: Placed, program: Program) -> Json:
+    q = placed.quantity
+    return {
+        "id": placed.id,
+        "name": q.name,
+        "symbol": q.symbol,
+        "latex": symbol_latex(placed.id, "", program),
+        "layer": placed.layer,
+        "path": placed.path,
+        "en": q.en,
+        "zh": q.zh,
+        "kind": q.kind.value,
+        "axes": [list(axis) for axis in placed.axes],
+        "folded": q.folded,
+        "editable": q.kind is Kind.PARAMETER,
+        "file": place_of(q.file),
+        "line": q.line,
+    }
+
+
+def _statement_json(s: Statement, program: Program) -> Json:
+    matrix = matrix_face(s, program)
+    return {
+        "target": s.target,
+        "face": s.face,
+        "letters": [list(letter) for letter in s.letters],
+        "expr": to_json(s.expr),
+        "consumer": s.consumer,
+        "adds": s.adds,
+        "latex": {"index": index_latex(s, program), "matrix": None if matrix is None else matrix.latex(program)},
+        "file": place_of(s.quantity.file),
+        "line": s.line,
+    }
+
+
+def _witness_json(w: Witness) -> Json:
+    return {
+        "err_autograd": w.err_autograd,
+        "within_magnitude": w.within_magnitude,
+        "zero_in_theory": w.zero_in_theory,
+        "agree": w.agree,
+        "central": {
+            "step": w.central.step,
+            "cells": [list(cell) for cell in w.central.cells],
+            "max_abs_diff": w.central.max_abs_diff,
+            "estimated_error": w.central.estimated_error,
+            "all": w.central.every_cell,
+        },
+        "directional": {
+            "definition": w.directional.defined,
+            "measured": w.directional.measured,
+            "difference": w.directional.difference,
+        },
+    }
+
+
+def _witness_from(data: Mapping[str, Any]) -> Witness:
+    c = data["central"]
+    cells = tuple((int(at), float(value)) for at, value in c["cells"])
+    return Witness(
+        data["err_autograd"],
+        data["within_magnitude"],
+        data["zero_in_theory"],
+        Differences(c["step"], cells, c["all"], c["max_abs_diff"], c["estimated_error"]),
+        Directional(data["directional"]["definition"], data["directional"]["measured"]),
+    )
+
+
+def _analysis_json(a: UpdateAnalysis) -> Json:
+    return {
+        "eta": a.eta,
+        "loss": a.loss,
+        "groups": [asdict(g) for g in a.groups],
+        "predicted": a.predicted,
+        "exact": a.exact,
+        "joint_loss": a.loss + a.exact,
+        "sequential": {"loss": a.sequential.loss, "different": list(a.sequential.different)},
+        "line": {"eta": [eta for eta, _ in a.line], "loss": [loss for _, loss in a.line]},
+    }
+
+
+def _analysis_from(data: Mapping[str, Any]) -> UpdateAnalysis:
+    return UpdateAnalysis(
+        data["eta"],
+        data["loss"],
+        tuple(GroupChange(**g) for g in data["groups"]),
+        data["predicted"],
+        data["exact"],
+        SequentialUpdate(data["sequential"]["loss"], tuple(data["sequential"]["different"])),
+        tuple(zip(data["line"]["eta"], data["line"]["loss"], strict=True)),
+    )
+
+
+def _program_from(header: Mapping[str, Any]) -> tuple[Program, tuple[Statement, ...]]:
+    quantities = {}
+    for q in header["quantities"]:
+        declared = Quantity(
+            q["name"], q["symbol"], q["en"], q["zh"], Kind(q["kind"]), "", q["folded"], q["file"], q["line"]
+        )
+        axes = tuple((letter, dim) for letter, dim in q["axes"])
+        quantities[q["id"]] = Placed(q["id"], declared, axes, q["layer"], q["path"])
+    statements = [
+        Statement(
+            s["target"],
+            s["face"],
+            tuple((letter, dim) for letter, dim in s["letters"]),
+            from_json(s["expr"]),
+            s["adds"],
+            s["consumer"],
+            replace(quantities[s["consumer"]].quantity, file=s["file"]),
+            s["line"],
+        )
+        for s in header["statements"]
+    ]
+    by_face = {face: tuple(s for s in statements if s.face == face) for face in ("", "grad", "new")}
+    program = Program(quantities, by_face[""], by_face["grad"], header["scalars"], header["aliases"])
+    return program, by_face["new"]
+
+
+def tensors_of(trace: Trace) -> dict[str, Array]:
+    """The arrays of a trace as float64 (token ids and flags included), as the page takes them."""
+    return {name: np.asarray(array, dtype=np.float64) for name, array in trace.values.items()}
+
+
+__all__ = ["header_of", "key", "load_trace", "place_of", "save_trace", "tensors_of", "trace_from"]

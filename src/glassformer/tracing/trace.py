@@ -1,0 +1,240 @@
+"""A trace: every number of one step, from the tokens to the updated parameters and forward again."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import UserError
+from ..model import Decoder, definitions
+from ..notation import Program, Statement, key, silent
+from ..training.descent import update_statements
+from .audit import Audit, audit
+from .record import Arrays, Sample, forward, record, record_forward
+from .replay import Replay, replay
+from .update import UpdateAnalysis, analyse
+from .witnesses import Witness, Witnesses
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SAMPLED_CELLS = 16
+"""How many cells of a gradient are checked by central differences unless every cell is asked for."""
+
+EVERY_CELL = 64
+"""Gradients up to this many cells are always checked in every cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen."""
+
+    dtype: str
+    max_abs_logit_difference: float
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Token texts for readers (data, never markup), the run's title and where its numbers come from.
+
+    ``provenance`` is ``constructed`` (chosen by hand) or ``measured`` (a trained model); ``labels`` are other vocabularies
+    the reader may choose, each a mapping with ``id``, ``en``, ``zh`` and ``texts``.
+    """
+
+    vocabulary: tuple[str, ...]
+    title: Mapping[str, str]
+    source: str
+    provenance: str
+    labels: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All recorded numbers with the program that defines them.
+
+    ``values`` maps ``id``, ``id.grad``, ``id.new`` (parameters after the update) and ``id.after`` (forward pass after the
+    update) to arrays with the axes of the quantity, without batch axis. Witnesses and figures are empty when they were
+    not asked for.
+    """
+
+    program: Program
+    update: tuple[Statement, ...]
+    values: Mapping[str, Array]
+    text: Text
+    observer: Observer
+    analysis: UpdateAnalysis
+    replay: Replay
+    witnesses: Mapping[str, Witness] = field(default_factory=dict)
+    audit: Audit | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(s.target for s in self.update)
+
+    def __getitem__(self, name: str) -> Array:
+        """The array that ``name`` means (``S``, ``W_Q.grad``, ``loss.L.after``); ``UserError`` when unknown or not recorded."""
+        id, face, cell = self.program.reference(name)
+        array = self.face(id, face)
+        return array if cell is None else array[cell]
+
+    def recorded(self, id: str, face: str) -> bool:
+        """Whether the array of a quantity's face was recorded."""
+        return key(id, face) in self.values
+
+    def face(self, id: str, face: str) -> Array:
+        """The recorded array of a quantity's face; ``after`` of a parameter is its new value. ``UserError`` when absent."""
+        name = key(id, face)
+        if name not in self.values and face == "after" and key(id, "new") in self.values:
+            name = key(id, "new")
+        if name not in self.values:
+            raise UserError(f"{name} is not recorded.", "", _why_absent(self.program, id, face))
+        return self.values[name]
+
+
+def _why_absent(program: Program, id: str, face: str) -> str:
+    if face == "grad" and program.quantities[id].quantity.folded:
+        return f"The path through {id} is part of the gradient of the quantities it is computed from."
+    if face == "grad":
+        return f"Nothing differentiable depends on {id}."
+    if face == "new":
+        return "Only parameters are updated; ask for .after."
+    return "It does not change in the update." if face == "after" else "Trace again to record it."
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: on tensors this small a second thread only waits (measured 20 times slower when busy)."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
+def trace_sample(
+    model: Decoder, sample: Sample, text: Text, eta: float, *, witness_cells: int | None = SAMPLED_CELLS, seed: int = 0
+) -> Trace:
+    """Record one step of gradient descent of ``model`` at ``sample``, in float64, with witnesses.
+
+    ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
+    differences: 0 leaves the witnesses out, None checks every cell.
+    """
+    if not np.isfinite(eta) or eta < 0:
+        raise UserError(
+            f"The learning rate cannot be {eta}.",
+            "It is the size of the step against the gradient.",
+            "Use a number from 0 up, such as 0.1.",
+        )
+    if not bool(sample.scored.any()):
+        raise UserError(
+            "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
+        )
+    observed = copy.deepcopy(model).double().eval().requires_grad_(True)
+    program = definitions(model.config, sample.length).with_scalars(eta=float(eta))
+    update = update_statements(program)
+    values = record(observed, sample, program)
+    _step(observed, values, eta)
+    values.update(_after(observed, sample, program))
+    _restore(observed, values)
+    witnesses = {}
+    if witness_cells != 0:
+        asked = Witnesses(observed, sample, program, values, seed)
+        for name in [k for k in values if k.endswith(".grad") and k != "loss.L.grad"]:
+            small = values[name].size <= EVERY_CELL
+            witnesses[name.removesuffix(".grad")] = asked.testify(
+                name.removesuffix(".grad"), None if small else witness_cells
+            )
+    return Trace(
+        program,
+        update,
+        values,
+        text,
+        _observe(model, observed, sample),
+        analyse(program, update, values),
+        replay(program, update, values),
+        witnesses,
+        audit(observed, sample, eta),
+    )
+
+
+def _step(model: Decoder, values: Arrays, eta: float) -> None:
+    """One joint step of gradient descent on ``model``, from gradients that all belong to the old parameters."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            values[key(name, "new")] = (parameter - eta * torch.from_numpy(values[key(name, "grad")])).numpy()
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(values[key(name, "new")]))
+
+
+def _after(model: Decoder, sample: Sample, program: Program) -> Arrays:
+    computed = {s.target for s in program.forward}
+    return {key(k, "after"): v for k, v in record_forward(model, sample, program).items() if k in computed}
+
+
+def _restore(model: Decoder, values: Arrays) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(values[name]))
+
+
+def _observe(model: Decoder, observed: Decoder, sample: Sample) -> Observer:
+    """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in float64."""
+    seen: list[torch.Tensor] = []
+
+    def say(quantity: Any, tensor: Any, at: Any) -> Any:
+        if quantity.name == "logits":
+            seen.append(tensor)
+        return tensor
+
+    with torch.no_grad():
+        forward(observed, sample, say)
+        unseen = forward(observed, sample, silent).logits
+    return Observer("float64", float((seen[0] - unseen).abs().max()))
+
+
+def sample_of(tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool]) -> Sample:
+    """A sample from plain sequences of one length."""
+    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)))
+
+
+def trace(
+    model: Decoder,
+    tokens: Sequence[int],
+    targets: Sequence[int] | None = None,
+    scored: Sequence[bool] | None = None,
+    *,
+    eta: float = 0.1,
+    vocabulary: Sequence[str] | None = None,
+    witness_cells: int | None = SAMPLED_CELLS,
+) -> Trace:
+    """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
+
+    Without ``targets`` each position predicts the next token and the last one is not scored. ``vocabulary`` gives token
+    texts for readers. Raises ``UserError`` when the sample does not fit the model.
+
+    >>> import glassformer
+    >>> run = glassformer.trace(glassformer.toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
+    >>> round(float(run["W_Q.grad[1,0]"]), 6)
+    0.133562
+    """
+    tokens = list(tokens)
+    if targets is None:
+        targets = [*tokens[1:], *tokens[-1:]]
+        scored = [True] * (len(tokens) - 1) + [False] if scored is None else scored
+    scored = [True] * len(tokens) if scored is None else scored
+    if not len(tokens) == len(targets) == len(scored):
+        raise UserError(
+            "Tokens, targets and scored flags differ in length.",
+            f"They are {len(tokens)}, {len(targets)} and {len(scored)}.",
+            "Give one of each per position.",
+        )
+    words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
+    text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
+    return trace_sample(model, sample_of(tokens, targets, scored), text, eta, witness_cells=witness_cells)

@@ -1,0 +1,115 @@
+"""Trace files: the same trace comes back, and nothing else is mistaken for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+
+import numpy as np
+import pytest
+
+from glassformer.errors import UserError
+from glassformer.tracing import header_of, load_trace, save_trace, trace_toy24
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return trace_toy24()
+
+
+def with_header(data: bytes, change) -> bytes:
+    """A safetensors file with its trace header changed by ``change``."""
+    (size,) = struct.unpack("<Q", data[:8])
+    outer = json.loads(data[8 : 8 + size])
+    header = change(json.loads(outer["__metadata__"]["glassformer.trace"]))
+    outer["__metadata__"]["glassformer.trace"] = json.dumps(header)
+    text = json.dumps(outer).encode()
+    return struct.pack("<Q", len(text)) + text + data[8 + size :]
+
+
+def test_a_saved_trace_comes_back_bit_for_bit(trace, tmp_path):
+    save_trace(trace, tmp_path / "toy.trace")
+    back = load_trace(tmp_path / "toy.trace")
+    assert set(back.values) == set(trace.values)
+    assert all(np.array_equal(back.values[k], trace.values[k]) for k in trace.values)
+    assert [s.expr for s in back.program.statements] == [s.expr for s in trace.program.statements]
+    assert back.witnesses == trace.witnesses
+    assert back.analysis == trace.analysis
+    assert header_of(back) == header_of(trace)
+
+
+def test_the_golden_file_of_schema_1_still_opens(data_folder):
+    back = load_trace(data_folder / "toy24.schema1.trace")
+    assert float(back["L"]) == pytest.approx(2.541928056677009, abs=1e-12)
+    assert round(float(back["W_Q.grad[1,0]"]), 6) == 0.133562
+
+
+def test_an_existing_file_is_not_overwritten_unless_asked(trace, tmp_path):
+    path = tmp_path / "mine"
+    path.write_text("precious")
+    with pytest.raises(UserError, match="exists already"):
+        save_trace(trace, path)
+    assert path.read_text() == "precious"
+    save_trace(trace, path, replace=True)
+    assert float(load_trace(path)["L"]) > 2
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_litter(trace, tmp_path, monkeypatch):
+    path = tmp_path / "toy.trace"
+    path.write_text("precious")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        save_trace(trace, path, replace=True)
+    assert path.read_text() == "precious"
+    assert [p.name for p in tmp_path.iterdir()] == ["toy.trace"]
+
+
+def test_a_folder_that_does_not_exist_is_named(trace, tmp_path):
+    with pytest.raises(UserError, match="cannot be written"):
+        save_trace(trace, tmp_path / "nowhere" / "toy.trace")
+
+
+@pytest.mark.parametrize("keep", [0, 5, 8, 100, 2000, -1])
+def test_a_truncated_file_is_called_damaged(trace, tmp_path, keep):
+    save_trace(trace, tmp_path / "whole")
+    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:keep])
+    with pytest.raises(UserError, match="damaged"):
+        load_trace(tmp_path / "cut")
+
+
+def test_a_newer_file_asks_for_an_upgrade(trace, tmp_path):
+    save_trace(trace, tmp_path / "now")
+    (tmp_path / "later").write_bytes(with_header((tmp_path / "now").read_bytes(), lambda h: {**h, "schema": 2}))
+    with pytest.raises(UserError, match=r"newer glassformer.*Upgrade"):
+        load_trace(tmp_path / "later")
+
+
+@pytest.mark.parametrize("lost", ["statements", "quantities", "vocabulary", "update", "schema"])
+def test_a_header_that_lost_a_part_is_called_damaged(trace, tmp_path, lost):
+    save_trace(trace, tmp_path / "now")
+    broken = with_header((tmp_path / "now").read_bytes(), lambda h: {k: v for k, v in h.items() if k != lost})
+    (tmp_path / "broken").write_bytes(broken)
+    with pytest.raises(UserError, match="damaged"):
+        load_trace(tmp_path / "broken")
+
+
+def test_a_header_full_of_nonsense_is_called_damaged(trace, tmp_path):
+    save_trace(trace, tmp_path / "now")
+    data = (tmp_path / "now").read_bytes()
+    for nonsense in (7, None, [], {"schema": "1"}, {"schema": 1, "statements": 3}):
+        (tmp_path / "broken").write_bytes(with_header(data, lambda _, n=nonsense: n))
+        with pytest.raises(UserError, match=r"damaged|newer"):
+            load_trace(tmp_path / "broken")
+
+
+def test_other_tensors_are_not_a_trace(tmp_path):
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"x": np.zeros(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match="holds tensors but no trace"):
+        load_trace(tmp_path / "model.safetensors")
