@@ -1,0 +1,26 @@
+"""Training on real text.
+
+| file | what |
+|---|---|
+| ``config.py`` | what a run is told |
+| ``loop.py`` | ``train``: a generator of steps; ``validation_loss`` |
+| ``baseline.py`` | the character bigram a model must beat |
+| ``run_folder.py`` | saving and loading a run |
+| ``descent.py`` | plain gradient descent as quantities |
+"""
+
+from .config import OptimizerConfig, TrainingConfig, ValidationConfig
+from .loop import Step, train, validation_loss
+from .run_folder import LoadedRun, RunFolder, load_run
+
+__all__ = [
+    "LoadedRun",
+    "OptimizerConfig",
+    "RunFolder",
+    "Step",
+    "TrainingConfig",
+    "ValidationConfig",
+    "load_run",
+    "train",
+    "validation_loss",
+]

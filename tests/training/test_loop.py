@@ -1,0 +1,223 @@
+"""The training loop: learns, repeats exactly, keeps its time, scores each token once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from learning import tiny_decoder, tokens_of, words_text
+from pydantic import ValidationError
+
+from glassformer.errors import UserError
+from glassformer.training import OptimizerConfig, Step, TrainingConfig, ValidationConfig, train, validation_loss
+from glassformer.training.baseline import fit_bigram
+from glassformer.training.config import default_threads
+from glassformer.training.loop import torch_threads
+
+FAST = OptimizerConfig(learning_rate=1e-2)
+
+
+def config(**values: object) -> TrainingConfig:
+    return TrainingConfig.model_validate({"optimizer": FAST, "batch": 16, **values})
+
+
+class Clock:
+    """Time that passes only when it is asked for: ``tick`` seconds a reading."""
+
+    def __init__(self, tick: float) -> None:
+        self.now = 0.0
+        self.tick = tick
+
+    def __call__(self) -> float:
+        self.now += self.tick
+        return self.now
+
+
+def test_training_finds_what_a_bigram_cannot_see() -> None:
+    tokenizer, data = tokens_of(words_text(2000))
+    model = tiny_decoder(tokenizer.vocab_size)
+    steps = list(train(model, data, config(steps=200)))
+    # Each word is 1 of 3 and settles its other letters: ln 3 nats per four characters is all there is to know.
+    entropy = math.log(3) / 4
+    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(data.validation)
+    assert bigram > 0.6
+    assert steps[-1].validation is not None
+    assert entropy - 0.05 < steps[-1].validation < bigram - 0.2
+
+
+def test_the_same_seed_gives_the_same_run_bit_by_bit() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+
+    def run(seed: int) -> tuple[list[float], list[torch.Tensor]]:
+        model = tiny_decoder(tokenizer.vocab_size)
+        losses = [step.loss for step in train(model, data, config(steps=12, seed=seed))]
+        return losses, [p.detach() for p in model.parameters()]
+
+    (first, a), (again, b), (other, _) = run(1), run(1), run(2)
+    assert first == again != other
+    assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def test_steps_are_counted_and_the_last_one_is_measured() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    model = tiny_decoder(tokenizer.vocab_size)
+    measured = ValidationConfig(times=3, prefix=10_000)
+    steps = list(train(model, data, config(steps=7, validation=measured)))
+    assert [step.step for step in steps] == list(range(1, 8))
+    assert [step.step for step in steps if step.validation is not None] == [3, 5, 7]
+    assert steps[-1].validation == validation_loss(model, data.validation)
+    assert steps[-1].left == 0
+
+
+def test_validation_during_training_scores_the_stated_prefix() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    model = tiny_decoder(tokenizer.vocab_size)
+    *_, last = train(model, data, config(steps=2, validation=ValidationConfig(times=1, prefix=20)))
+    assert last.validation == validation_loss(model, data.validation[:21])
+
+
+@pytest.mark.parametrize("length", [2, 3, 9, 10, 17, 40])
+def test_the_validation_loss_is_the_mean_over_every_token_once(length: int) -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    model = tiny_decoder(tokenizer.vocab_size, context=8).double()
+    ids = data.train[:length]
+    expected = []
+    for position in range(1, length):
+        start = (position - 1) // 8 * 8  # windows of 8 inputs, one after the other
+        logits = model(torch.from_numpy(ids[None, start:position])).logits[0, -1]
+        expected.append(-torch.log_softmax(logits, -1)[ids[position]].item())
+    assert validation_loss(model, ids) == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+def test_validation_leaves_mode_and_gradients_alone() -> None:
+    tokenizer, data = tokens_of(words_text(50))
+    model = tiny_decoder(tokenizer.vocab_size).train()
+    validation_loss(model, data.validation)
+    assert model.training
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_time_budget_is_kept_and_no_step_begins_that_would_pass_it() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    clock = Clock(0.25)
+    steps = list(train(tiny_decoder(tokenizer.vocab_size), data, config(seconds=20), clock=clock))
+    assert 5 < len(steps)
+    assert 17 < steps[-1].elapsed <= 20.25
+    assert all(a.left >= b.left for a, b in zip(steps[1:], steps[2:], strict=False))
+
+
+def test_the_smallest_budget_still_makes_one_step() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    steps = list(train(tiny_decoder(tokenizer.vocab_size), data, config(seconds=1e-6)))
+    assert len(steps) == 1
+
+
+def test_with_a_time_budget_validation_takes_at_most_a_tenth_of_it() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    clock = Clock(0.01)
+    spent = []
+
+    model = tiny_decoder(tokenizer.vocab_size)
+    forward = model.forward
+
+    def slow(*args: object, **kwargs: object) -> object:
+        if not model.training:
+            clock.now += 0.4
+            spent.append(0.4)
+        return forward(*args, **kwargs)  # pyright: ignore[reportArgumentType]
+
+    model.forward = slow  # pyright: ignore[reportAttributeAccessIssue]
+    list(train(model, data, config(seconds=10), clock=clock))
+    assert 0 < sum(spent) <= 1.3
+
+
+def test_the_caller_may_stop_at_any_step() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    steps: Iterator[Step] = train(tiny_decoder(tokenizer.vocab_size), data, config(steps=10**9))
+    assert [next(steps).step for _ in range(3)] == [1, 2, 3]
+
+
+def test_the_learning_rate_rises_then_falls_along_a_cosine() -> None:
+    schedule = OptimizerConfig(learning_rate=2.0, warmup=0.1, floor=0.25)
+    assert schedule.rate(0.0) == 0
+    assert schedule.rate(0.05) == pytest.approx(1.0)
+    assert schedule.rate(0.1) == pytest.approx(2.0)
+    assert schedule.rate(0.55) == pytest.approx((2.0 + 0.5) / 2)
+    assert schedule.rate(1.0) == pytest.approx(0.5)
+    tokenizer, data = tokens_of(words_text(200))
+    steps = list(train(tiny_decoder(tokenizer.vocab_size), data, config(steps=5, optimizer=schedule)))
+    assert [step.learning_rate for step in steps] == [schedule.rate(k / 5) for k in range(5)]
+
+
+def test_one_step_is_that_of_adamw_with_the_clipped_gradient() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    settings = config(
+        steps=1, optimizer=OptimizerConfig(learning_rate=1e-2, warmup=0, clip=0.01, weight_decay=0.5, beta_2=0.98)
+    )
+    model, by_hand = tiny_decoder(tokenizer.vocab_size), tiny_decoder(tokenizer.vocab_size)
+    list(train(model, data, settings))
+    starts = np.random.default_rng(0).integers(0, len(data.train) - 8, size=(16, 1))
+    window = torch.from_numpy(data.train[starts + np.arange(9)])
+    by_hand(window[:, :-1], window[:, 1:]).loss.backward()
+    norm = math.sqrt(sum(float(p.grad.square().sum()) for p in by_hand.parameters() if p.grad is not None))
+    assert norm > 0.01
+    for (name, got), p in zip(model.named_parameters(), by_hand.parameters(), strict=True):
+        assert p.grad is not None
+        g = p.grad * 0.01 / (norm + 1e-6)
+        decay = 0.5 if "W_" in name or name == "head.U" else 0.0
+        expected = p.detach() * (1 - 1e-2 * decay) - 1e-2 * g / (g.abs() + 1e-8)
+        torch.testing.assert_close(got.detach(), expected, rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_a_diverging_run_stops_with_advice() -> None:
+    tokenizer, data = tokens_of(words_text(200))
+    model = tiny_decoder(tokenizer.vocab_size)
+    with torch.no_grad():
+        model.get_parameter("head.U").fill_(math.nan)
+    with pytest.raises(UserError, match="diverged") as caught:
+        list(train(model, data, config(steps=3)))
+    assert "smaller learning rate" in caught.value.next_step
+
+
+def test_a_text_shorter_than_a_window_is_refused() -> None:
+    tokenizer, data = tokens_of("abcabcab")
+    with pytest.raises(UserError, match="shorter than one window"):
+        next(train(tiny_decoder(tokenizer.vocab_size, context=8), data, config(steps=1)))
+
+
+def test_the_thread_count_is_given_back_between_steps() -> None:
+    before = torch.get_num_threads()
+    tokenizer, data = tokens_of(words_text(200))
+    for _ in train(tiny_decoder(tokenizer.vocab_size), data, config(steps=2, threads=before + 1)):
+        assert torch.get_num_threads() == before
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_a_small_model_gets_one_thread_and_a_large_one_at_most_four() -> None:
+    assert default_threads(64) == 1
+    assert 1 <= default_threads(512) <= 4
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"steps": 1, "seconds": 1.0},
+        {"steps": 0},
+        {"seconds": 0.0},
+        {"seconds": math.nan},
+        {"seconds": math.inf},
+        {"steps": 1, "batch": 0},
+        {"steps": 1, "seed": -1},
+        {"steps": 1, "optimizer": {"learning_rate": math.nan}},
+        {"steps": 1, "unknown": 1},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_where_they_are_built(values: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TrainingConfig.model_validate(values)
