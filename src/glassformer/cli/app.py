@@ -1,0 +1,28 @@
+"""The Typer app: one command per verb."""
+
+from __future__ import annotations
+
+import typer
+
+from .explain import explain_command
+from .formula import formula_command
+from .trace import trace_command
+from .train import train_command
+
+app = typer.Typer(
+    name="glassformer",
+    help="A Transformer you can see through: train one, run one, and ask any number how it came about.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("trace")(trace_command)
+app.command("explain")(explain_command)
+app.command("formula")(formula_command)
+app.command("train")(train_command)
+
+
+@app.callback()
+def _verbs() -> None:
+    """A Transformer you can see through: train one, run one, and ask any number how it came about."""

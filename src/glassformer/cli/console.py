@@ -1,0 +1,91 @@
+"""Printing for people: plain lines that any terminal can show, or one clear error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+from ..text.visible import visible
+
+# What a terminal without Unicode prints instead; anything else it cannot show is an error, never a wrong letter.
+_PLAIN = str.maketrans(
+    {
+        "−": "-", "√": "sqrt ", "Σ": "sum ", "·": "*", "∂": "d", "η": "eta", "∞": "inf", "→": "->", "≤": "<=", "…": "...",
+        "“": '"', "”": '"', "—": "-", "–": "-", "×": "x", "ε": "eps", "≈": "~", "π": "pi", "γ": "gamma", "β": "beta",
+        "μ": "mu", "Λ": "Lambda", "θ": "theta", "σ": "sigma", "∈": "in", "∉": "not in", "⟨": "<", "⟩": ">", "ℓ": "l",
+        "²": "^2", "⊤": "T", "ℒ": "L",
+    }
+)  # fmt: skip
+_COMBINING = dict.fromkeys(range(0x300, 0x370))
+
+
+def write(lines: Iterable[str]) -> None:
+    """Print ``lines`` to standard output.
+
+    A terminal that lacks a mathematical sign gets it spelled out; one that cannot show a letter (Chinese in an ASCII
+    terminal) raises ``UserError`` before anything is printed.
+    """
+    if sys.stdout is None:
+        raise UserError(
+            "There is no standard output to print to.",
+            "It was closed.",
+            "Write to a file with --json FILE or --html FILE.",
+        )
+    encoding = sys.stdout.encoding or "utf-8"
+    ready = [_fit(visible(line, keep=""), encoding) for line in lines]
+    sys.stdout.write("".join(f"{line}\n" for line in ready))
+    sys.stdout.flush()
+
+
+def _fit(line: str, encoding: str) -> str:
+    try:
+        line.encode(encoding)
+        return line
+    except UnicodeEncodeError:
+        spelled = line.translate(_PLAIN).translate(_COMBINING)
+    try:
+        spelled.encode(encoding)
+        return spelled
+    except UnicodeEncodeError as error:
+        letter = spelled[error.start]
+        raise UserError(
+            f"This terminal cannot show U+{ord(letter):04X}.",
+            f"Its encoding is {encoding}.",
+            "Set PYTHONIOENCODING=utf-8, or write to a file with --json FILE or --html FILE.",
+        ) from None
+
+
+def number(x: float, digits: int = 6) -> str:
+    """A number for a table: ``0.731059``, ``−0.5``, ``−∞``, ``1.3e−12``; true zeros print as ``0``."""
+    if np.isneginf(x):
+        return "−∞"
+    if not np.isfinite(x):
+        return "∞" if x > 0 else "NaN"
+    if x == 0:
+        return "0"
+    text = f"{x:.{digits}f}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
+    return text.replace("-", "−")
+
+
+def matrix(array: Any, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> list[str]:
+    """A small table, right-aligned: vectors are one row; ``rows`` and ``columns`` label the two axes."""
+    grid = np.atleast_2d(np.asarray(array, dtype=np.float64))
+    cells = [[number(float(x)) for x in row] for row in grid]
+    if columns is not None:
+        cells.insert(0, [visible(c, keep="") for c in columns])
+    if rows is not None:
+        names = [visible(r, keep="") for r in rows]
+        cells = [[name, *row] for name, row in zip([""] * (columns is not None) + names, cells, strict=True)]
+    widths = [max(_width(row[k]) for row in cells) for k in range(len(cells[0]))]
+    return ["  ".join(" " * (w - _width(c)) + c for c, w in zip(row, widths, strict=True)) for row in cells]
+
+
+def _width(text: str) -> int:
+    """How many columns ``text`` takes: Chinese characters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)

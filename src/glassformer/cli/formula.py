@@ -1,0 +1,125 @@
+"""``glassformer formula``: what a name means, before any number: symbol, both formulas, axes, definition, place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UserError, did_you_mean
+from .console import write
+from .subject import Language
+from .words import AXES, FORMULA
+
+if TYPE_CHECKING:
+    from ..notation import Placed, Program, Quantity, Statement
+
+
+def formula_command(
+    name: Annotated[
+        str, typer.Argument(metavar="QUANTITY", help="A name such as S, W_Q or attn.A; S.grad for its gradient.")
+    ],
+    lang: Annotated[Language, typer.Option(help="Language of names.")] = Language.en,
+) -> None:
+    """Show a quantity's symbol, formulas as LaTeX, axes, definition, variants, and the line where it is written."""
+    write(formula_lines(name, lang.value))
+
+
+def formula_lines(name: str, lang: str) -> list[str]:
+    """The description as lines. Raises ``UserError`` for a name that no quantity has."""
+    base, _, face = name.strip().rpartition(".")
+    base, face = (base, face) if face in ("grad", "new") and base else (name.strip(), "")
+    found: dict[Quantity, tuple[Program, list[Placed]]] = {}
+    known: dict[str, None] = {}
+    for program in _programs():
+        for placed in program.quantities.values():
+            known.setdefault(placed.quantity.name)
+            if _named(placed, base, program):
+                found.setdefault(placed.quantity, (program, []))[1].append(placed)
+    if not found:
+        raise UserError(f'There is no quantity "{base}".', "", did_you_mean(base, known))
+    lines: list[str] = []
+    for k, (quantity, (program, places)) in enumerate(found.items()):
+        lines += ([""] if k else []) + list(_describe(quantity, program, places, face, lang, f"{k + 1}/{len(found)}"))
+    return lines
+
+
+def _programs() -> Iterator[Program]:
+    """One decoder for each variant of a part, every option switched on."""
+    from ..model import AttentionConfig, DecoderConfig, FeedForwardConfig, definitions
+
+    for activation in ("gelu", "relu"):
+        config = DecoderConfig(
+            vocab_size=5,
+            context=4,
+            d=4,
+            blocks=1,
+            attention=AttentionConfig(heads=2, d_k=3, d_v=5, bias=True),
+            ffn=FeedForwardConfig(d_ff=6, activation=activation),
+            head_bias=True,
+        )
+        yield definitions(config, 3).with_scalars(eta=0.1)
+
+
+def _named(placed: Placed, name: str, program: Program) -> bool:
+    return name == placed.id or placed.id.endswith(f".{name}") or program.aliases.get(name) == placed.id
+
+
+def _describe(
+    quantity: Quantity, program: Program, places: list[Placed], face: str, lang: str, variant: str
+) -> Iterator[str]:
+    from ..notation.latex import symbol_latex
+    from ..tracing.header import place_of
+
+    words, placed = FORMULA[lang], places[0]
+    note = "" if variant == "1/1" else f"   ({words['variant']} {variant})"
+    yield f"{quantity.name}{'.' + face if face else ''}  {quantity.en} · {quantity.zh}  [{quantity.kind.value}]{note}"
+    rows = [
+        (words["symbol"], symbol_latex(placed.id, face, program)),
+        (
+            words["axes"],
+            " × ".join(f"{a}: {AXES[lang].get(dim, dim)} ({dim})" for a, dim in placed.axes) or words["scalar"],
+        ),
+    ]
+    rows += _formulas(_statements(program, placed.id, face), program, words)
+    rows += [(words["definition"], line) for line in quantity.text.strip().splitlines()]
+    rows += [
+        (words["where"], ", ".join(dict.fromkeys(p.id for p in places))),
+        (words["place"], f"{place_of(quantity.file)}:{quantity.line}"),
+    ]
+    yield from _aligned(rows)
+
+
+def _statements(program: Program, id: str, face: str) -> tuple[Statement, ...]:
+    from ..training.descent import update_statements
+
+    if face == "grad":
+        return program.contributions(id)
+    if face == "new":
+        return tuple(s for s in update_statements(program) if s.target == id)
+    definition = program.definition(id)
+    return () if definition is None else (definition,)
+
+
+def _formulas(statements: tuple[Statement, ...], program: Program, words: dict[str, str]) -> Iterator[tuple[str, str]]:
+    from ..notation.latex import index_latex
+    from ..notation.matrix import matrix_face
+
+    for statement in statements:
+        if len(statements) > 1:
+            yield words["from"], statement.consumer
+        face = matrix_face(statement, program)
+        yield words["matrix"], words["none"] if face is None else face.latex(program)
+        yield words["index"], index_latex(statement, program)
+
+
+def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:
+    from rich.cells import cell_len
+
+    width = max(cell_len(label) for label, _ in rows)
+    last = None
+    for label, text in rows:
+        shown = "" if label == last else label
+        last = label
+        yield "  " + shown + " " * (width - cell_len(shown) + 2) + text

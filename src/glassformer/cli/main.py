@@ -1,0 +1,58 @@
+"""``glassformer``: the verbs, and how errors reach the person at the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..errors import UserError
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 a check found a violation, 2 the request could not be carried out."""
+    # Read by NumPy when it is loaded: the matrices are small, and a second BLAS thread would only spin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from .app import app
+
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - sorted below; what is nobody's request is raised again
+        sys.exit(_report(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(error: Exception) -> int:
+    """Print ``error`` for a person and return the exit code; raise what is a fault of the program."""
+    from typer import Abort, Exit, TyperException
+
+    if isinstance(error, Exit):
+        return int(error.exit_code)
+    if isinstance(error, Abort):
+        return 130
+    if isinstance(error, BrokenPipeError):
+        # The reader went away (`| head`); Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    if isinstance(error, TyperException):
+        _complain(str(error), "", "glassformer --help lists what there is.")
+        return 2
+    if isinstance(error, UserError):
+        _complain(error.fact, error.context, error.next_step)
+        return 2
+    raise error
+
+
+def _complain(*parts: str) -> None:
+    from ..text.visible import visible
+
+    if sys.stderr is None:
+        return
+    message = "error: " + "\n  ".join(visible(part) for part in parts if part) + "\n"
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(message.encode(encoding, "backslashreplace").decode(encoding))
+
+
+if __name__ == "__main__":
+    main()

