@@ -1,0 +1,1 @@
+"""Tests of the page: as text, and in a browser without network."""

@@ -1,0 +1,128 @@
+/** The page: head, run, map, way, inspector; and what belongs to the window: keys, theme, address, paper. */
+import { options } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { onKey } from "./state/keyboard.ts";
+import { MarksContext, marksOf } from "./state/marks.ts";
+import { remember, resolveTheme } from "./state/settings.ts";
+import { SessionContext, useSession, useSpeech, useStore, type Session } from "./state/session.ts";
+import { Derivations } from "./views/derivations.tsx";
+import { Dialogs } from "./views/dialogs.tsx";
+import { Inspector } from "./views/inspector.tsx";
+import { WayMap } from "./views/map.tsx";
+import { Parts } from "./views/parts.tsx";
+import { RunBar } from "./views/runbar.tsx";
+import { TopBar, Views } from "./views/topbar.tsx";
+import { UpdatePanel } from "./views/update.tsx";
+
+/** Language and theme on the document, and in the browser's memory. */
+function useSettings(): void {
+  const language = useStore((state) => state.language);
+  const theme = useStore((state) => state.theme);
+  const { pick } = useSpeech();
+  const { header } = useSession();
+  useEffect(() => {
+    document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+    document.title = `${pick(header.title)} · glassformer`;
+  }, [language]);
+  useEffect(() => {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const apply = (): void => void (document.documentElement.dataset["theme"] = resolveTheme(theme, system.matches));
+    apply();
+    remember("theme", theme);
+    system.addEventListener("change", apply);
+    return () => system.removeEventListener("change", apply);
+  }, [theme]);
+}
+
+/** Paper shows everything: drawn at once, before the browser takes its picture. */
+function usePrinting(): void {
+  const { store } = useSession();
+  useEffect(() => {
+    const flush = (printing: boolean) => (): void => {
+      const before = options.debounceRendering;
+      options.debounceRendering = (draw) => draw();
+      store.set({ printing });
+      options.debounceRendering = before;
+    };
+    const [begin, end] = [flush(true), flush(false)];
+    window.addEventListener("beforeprint", begin);
+    window.addEventListener("afterprint", end);
+    return () => {
+      window.removeEventListener("beforeprint", begin);
+      window.removeEventListener("afterprint", end);
+    };
+  }, [store]);
+}
+
+function useKeys(): void {
+  const session = useSession();
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void => onKey(event, session);
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
+  }, [session]);
+}
+
+/** The looked-at cell stands in the address, and its table comes into view. */
+function useSelection(): void {
+  const selected = useStore((state) => state.selected);
+  const view = useStore((state) => state.view);
+  useEffect(() => {
+    if (!selected) return;
+    try {
+      history.replaceState(null, "", `#cell=${selected.key}:${selected.flat}`);
+    } catch {
+      // A page inside a sandboxed frame may not change its address; nothing else depends on it.
+    }
+    const waiting = requestAnimationFrame(() => {
+      const cell = document.querySelector(`[data-cell="${CSS.escape(`${selected.key}:${selected.flat}`)}"]`);
+      const goal = cell ?? document.querySelector(`[data-heat="${CSS.escape(selected.key)}"]`) ?? cardOf(selected.key);
+      goal?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    });
+    return () => cancelAnimationFrame(waiting);
+  }, [selected, view]);
+}
+
+function cardOf(key: string): Element | null {
+  return document.getElementById(`card-${key.replace(/\.(grad|new|after)$/, "")}`);
+}
+
+function Page() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const view = useStore((state) => state.view);
+  const selected = useStore((state) => state.selected);
+  const version = useStore((state) => state.version);
+  const marks = useMemo(() => marksOf(session, selected), [selected, version]);
+  const main = useRef<HTMLElement>(null);
+  useSettings();
+  usePrinting();
+  useKeys();
+  useSelection();
+  return (
+    <MarksContext.Provider value={marks}>
+      <a class="skip" href="#way">{t("skip")}</a>
+      <TopBar />
+      <RunBar />
+      <Views />
+      <div class="columns">
+        <WayMap />
+        <main id="way" ref={main} tabIndex={-1}>
+          {view === "update" && <UpdatePanel />}
+          <Parts />
+          <Derivations />
+        </main>
+        <Inspector />
+      </div>
+      <Dialogs />
+    </MarksContext.Provider>
+  );
+}
+
+export function App({ session }: { session: Session }) {
+  return (
+    <SessionContext.Provider value={session}>
+      <Page />
+    </SessionContext.Provider>
+  );
+}

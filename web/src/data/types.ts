@@ -1,0 +1,169 @@
+/**
+ * The header of a trace: what travels, as JSON, in a trace file and in a page.
+ *
+ * Ids name quantities (`blocks.0.attn.S`); keys name tensors: an id, or an id with a face (`.grad`, `.new`, `.after`).
+ * Indices in data count from 0; readers see indices that count from 1.
+ */
+
+/** A text in the two languages of the page. */
+export interface Bilingual {
+  en: string;
+  zh: string;
+}
+
+export type Language = keyof Bilingual;
+
+/** An expression of a definition, in the array form of `notation.tree.to_json`. */
+export type Expr =
+  | ["num", number]
+  | ["const", "pi" | "inf"]
+  | ["scalar", string]
+  | ["idx", string]
+  | ["ref", string, Face | "", Expr[]]
+  | ["add", ...Expr[]]
+  | ["neg", Expr]
+  | ["mul", ...Expr[]]
+  | ["div", Expr, Expr]
+  | ["pow", Expr, Expr]
+  | ["fn", string, ...Expr[]]
+  | ["cmp", "<" | "<=" | ">" | ">=" | "==" | "!=", Expr, Expr]
+  | ["bool", "and" | "or" | "not", ...Expr[]]
+  | ["cond", Expr, Expr, Expr]
+  | ["reduce", "sum" | "mean" | "max", Expr, [string, string][], Expr | null];
+
+/** What of a quantity a tensor holds, besides the quantity itself. */
+export type Face = "grad" | "new" | "after";
+
+export type Kind =
+  | "input"
+  | "parameter"
+  | "intermediate"
+  | "coefficient"
+  | "probability"
+  | "loss"
+  | "gradient"
+  | "optimizer state"
+  | "constant";
+
+/** A letter and the dimension it runs over: `["h", "H"]`. */
+export type Axis = [letter: string, dimension: string];
+
+export interface QuantityInfo extends Bilingual {
+  id: string;
+  /** Name inside its group: `W_Q`. */
+  name: string;
+  /** LaTeX without place: `W_Q`. */
+  symbol: string;
+  /** LaTeX with place, as printed when several layers are on screen: `W_Q^{(1)}`. */
+  latex: string;
+  layer: number | null;
+  path: string;
+  kind: Kind;
+  axes: Axis[];
+  /** Its gradient is folded into its consumers' lines (mean and deviation inside a norm). */
+  folded: boolean;
+  editable: boolean;
+  file: string;
+  line: number;
+}
+
+export interface Statement {
+  target: string;
+  /** "" forward, "grad" a contribution to the target's gradient, "new" the target after the update. */
+  face: "" | "grad" | "new";
+  letters: Axis[];
+  expr: Expr;
+  /** The quantity beside which the statement is written; for a contribution, the one that sends it. */
+  consumer: string;
+  adds: boolean;
+  latex: { index: string; matrix: string | null };
+  file: string;
+  line: number;
+}
+
+export interface DerivationStep {
+  latex: string;
+  expr: Expr;
+  reason: Bilingual;
+  /** The step holds only under a condition, which the reason states. */
+  condition: boolean;
+}
+
+export interface Derivation {
+  id: string;
+  title: Bilingual;
+  status: "definition" | "derivation" | "intuition" | "example";
+  source: string;
+  target: string;
+  /** `partial`: a derivative of one cell by another, which is no tensor of the trace. */
+  face: "" | "grad" | "new" | "partial";
+  letters: Axis[];
+  steps: DerivationStep[];
+}
+
+/** What the three witnesses said about the gradient of one quantity. */
+export interface Witness {
+  err_autograd: number | null;
+  /** Whether definition and automatic differentiation agree within the magnitude bound. */
+  within_magnitude: boolean;
+  zero_in_theory: boolean;
+  /** The verdict on all three. */
+  agree: boolean;
+  central: {
+    step: number;
+    cells: [flat: number, value: number][];
+    max_abs_diff: number;
+    estimated_error: number;
+    /** Every cell was checked, not a sample. */
+    all: boolean;
+  };
+  directional: { difference: number; definition: number; measured: number };
+}
+
+export interface UpdateGroup {
+  id: string;
+  /** First-order change of the loss. */
+  predicted: number;
+  /** Change of the loss when only this parameter is updated. */
+  alone: number;
+}
+
+export interface Update {
+  eta: number;
+  loss: number;
+  groups: UpdateGroup[];
+  predicted: number;
+  exact: number;
+  joint_loss: number;
+  sequential: { loss: number; different: string[] };
+  line: { eta: number[]; loss: number[] };
+}
+
+/** Token texts to show in place of those of the vocabulary. */
+export interface Labels extends Bilingual {
+  id: string;
+  texts: string[];
+}
+
+export interface Header {
+  schema: number;
+  version: string;
+  title: Bilingual;
+  source: string;
+  /** Where the numbers come from: chosen by hand, or measured on a trained model. */
+  provenance: "constructed" | "computed" | "measured" | "sampled";
+  scalars: Record<string, number>;
+  aliases: Record<string, string>;
+  /** Token texts by id; text of strangers, so only ever shown as text. */
+  vocabulary: string[];
+  labels: Labels[];
+  quantities: QuantityInfo[];
+  /** Forward order, then backward order, then the update. */
+  statements: Statement[];
+  derivations: Derivation[];
+  witnesses: Record<string, Witness>;
+  update: Update | null;
+  replay: { worst: number; unit: string; cells: number; by: Record<string, number> };
+  audit: { operations: number; uncovered: string[] } | null;
+  observer: { dtype: string; max_abs_logit_difference: number };
+}

@@ -1,0 +1,58 @@
+/** What every view works on: the trace, the computer inside the page, and the store. */
+import { createContext } from "preact";
+import { useContext, useEffect, useReducer, useRef } from "preact/hooks";
+import { pick, say, type Text, type Words } from "../i18n.ts";
+import type { Trace } from "../data/trace.ts";
+import type { Bilingual, Header } from "../data/types.ts";
+import type { Engine } from "../notation/engine.ts";
+import type { State, Store } from "./store.ts";
+import type { Structure } from "./structure.ts";
+
+export interface Session {
+  trace: Trace;
+  header: Header;
+  structure: Structure;
+  engine: Engine;
+  store: Store;
+  /** Stops the recomputation under way, where one runs in slices. */
+  running: AbortController | null;
+}
+
+export const SessionContext = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("a view was drawn outside the page");
+  return session;
+}
+
+/** What `selector` reads of the state; the view is drawn again when that changes (by `Object.is`). */
+export function useStore<T>(selector: (state: State) => T): T {
+  const { store } = useSession();
+  const [, redraw] = useReducer<number, undefined>((count) => count + 1, 0);
+  const latest = useRef(selector);
+  latest.current = selector;
+  const value = selector(store.get());
+  const shown = useRef(value);
+  shown.current = value;
+  useEffect(() => {
+    const look = (): void => {
+      if (!Object.is(latest.current(store.get()), shown.current)) redraw(undefined);
+    };
+    look();
+    return store.subscribe(look);
+  }, [store]);
+  return value;
+}
+
+export interface Speech {
+  /** A sentence of the page in the reader's language. */
+  t: (text: Text, words?: Words) => string;
+  /** One of two given texts. */
+  pick: (text: Bilingual) => string;
+}
+
+export function useSpeech(): Speech {
+  const language = useStore((state) => state.language);
+  return { t: (text, words) => say(language, text, words), pick: (text) => pick(language, text) };
+}

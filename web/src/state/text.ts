@@ -1,0 +1,88 @@
+/** How numbers and tokens are written for readers. */
+
+const MINUS = "−";
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+function superscript(exponent: number): string {
+  const digits = String(Math.abs(exponent)).replace(/\d/g, (digit) => SUPERSCRIPTS[Number(digit)] as string);
+  return exponent < 0 ? `⁻${digits}` : digits;
+}
+
+function special(x: number): string | null {
+  if (Number.isNaN(x)) return "NaN";
+  if (x === Infinity) return "∞";
+  if (x === -Infinity) return `${MINUS}∞`;
+  return null;
+}
+
+function scientific(x: number, digits: number): string {
+  const [mantissa, exponent] = x.toExponential(digits).split("e") as [string, string];
+  return `${mantissa.replace("-", MINUS)}·10${superscript(Number(exponent))}`;
+}
+
+/** A number for a table: integers plainly, others with `digits` decimals, tiny and huge ones with a power of ten. */
+export function short(x: number, digits: number): string {
+  const word = special(x);
+  if (word) return word;
+  if (Number.isInteger(x) && Math.abs(x) < 1e7) return String(x === 0 ? 0 : x).replace("-", MINUS);
+  const size = Math.abs(x);
+  if (size < 0.5 * 10 ** -digits || size >= 1e7) return scientific(x, Math.min(2, digits));
+  return x.toFixed(digits).replace("-", MINUS);
+}
+
+/** A number in as many digits as identify it. */
+export function full(x: number): string {
+  return special(x) ?? String(x === 0 ? 0 : x).replaceAll("-", MINUS);
+}
+
+/** A small difference: two significant digits. */
+export function rough(x: number): string {
+  if (x === 0) return "0";
+  return special(x) ?? scientific(x, 1);
+}
+
+/** What a reader typed, as a number; null when it is none. Accepts the printed minus sign. */
+export function parseNumber(text: string): number | null {
+  const plain = text.trim().replaceAll(MINUS, "-");
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) return null;
+  const x = Number(plain);
+  return Number.isFinite(x) ? x : null;
+}
+
+/** Characters that would be invisible, or would turn the text around them, as `U+202E`. */
+const INVISIBLE = /[\u0080-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]/g;
+const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+function codePoint(character: string): string {
+  return `⟨U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** A token's text with every character visible: control characters as pictures (U+2400 block), outer blanks as ␣. */
+export function picture(text: string): string {
+  if (text === "") return "∅";
+  return text
+    // eslint-disable-next-line no-control-regex
+    .replace(/[\u0000-\u001f]/g, (character) => String.fromCharCode(0x2400 + character.charCodeAt(0)))
+    .replace(/\u007f/g, "\u2421")
+    .replace(INVISIBLE, codePoint)
+    .replace(LONE, codePoint)
+    .replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
+}
+
+const TEX: Record<string, string> = {
+  "\\": "\\textbackslash{}",
+  "{": "\\{",
+  "}": "\\}",
+  $: "\\$",
+  "&": "\\&",
+  "#": "\\#",
+  "%": "\\%",
+  _: "\\_",
+  "^": "\\textasciicircum{}",
+  "~": "\\textasciitilde{}",
+};
+
+/** A token's text as the argument of `\text{…}`: nothing of it is a command. */
+export function texText(text: string): string {
+  return picture(text).replace(/[\\{}$&#%_^~]/g, (character) => TEX[character] as string);
+}

@@ -1,0 +1,148 @@
+/** How one number came about: the formula at its indices, the same with this run's numbers, every operand a link. */
+import { select } from "../state/actions.ts";
+import { splitKey } from "../state/keys.ts";
+import { useSession, useSpeech, useStore } from "../state/session.ts";
+import type { Cell } from "../state/store.ts";
+import { cellName, cellTex, plainTex } from "../state/symbols.ts";
+import { full, short } from "../state/text.ts";
+import type { CellExplanation, Contribution, Operand } from "../notation/explanation.ts";
+import { Formula, Tex } from "./formula.tsx";
+
+/** A link to a cell: its symbol and its number. The symbol is drawn for the eye and written for screen readers. */
+export function CellLink({ cell, value = true }: { cell: Cell; value?: boolean }) {
+  const session = useSession();
+  const point = (pointed: Cell | null) => (): void => session.store.set({ pointed });
+  const x = session.engine.value(cell.key)[cell.flat];
+  return (
+    <button
+      type="button"
+      class="cell-link"
+      data-goto={`${cell.key}:${cell.flat}`}
+      onClick={() => select(session, cell)}
+      onPointerEnter={point(cell)}
+      onPointerLeave={point(null)}
+    >
+      <span aria-hidden="true">
+        <Tex tex={cellTex(session, cell)} />
+      </span>
+      <span class="sr">{cellName(session, cell)}</span>
+      {value && <span class="cell-link-value">{short(x, 6)}</span>}
+    </button>
+  );
+}
+
+/** Formula text whose operands answer the pointer. The list of operands below serves the keyboard. */
+function Live({ tex, operands, label }: { tex: string; operands: Operand[]; label: string }) {
+  const session = useSession();
+  const operandAt = (target: EventTarget | null): Operand | undefined => {
+    const marked = target instanceof Element ? target.closest<HTMLElement>("[data-op]") : null;
+    return marked ? operands[Number(marked.dataset["op"])] : undefined;
+  };
+  return (
+    <div
+      class="live"
+      onClick={(event) => {
+        const operand = operandAt(event.target);
+        if (operand) select(session, { key: operand.key, flat: operand.flat });
+      }}
+      onPointerOver={(event) => {
+        const operand = operandAt(event.target);
+        session.store.set({ pointed: operand ? { key: operand.key, flat: operand.flat } : null });
+      }}
+      onPointerLeave={() => session.store.set({ pointed: null })}
+    >
+      <Formula tex={tex} lazy={false} label={label} />
+    </div>
+  );
+}
+
+function Where({ part, explanation }: { part: Contribution; explanation: CellExplanation }) {
+  const { t } = useSpeech();
+  if (part.where.length === 0) return null;
+  return (
+    <div class="where">
+      {part.where.map((sum) => (
+        <div key={sum.symbolic}>
+          <Live tex={`${sum.symbolic} = ${sum.numeric}`} operands={explanation.operands} label={t("where")} />
+          {(sum.folded > 0 || sum.zeros > 0) && (
+            <p class="quiet small">{t("foldedTerms", { terms: sum.terms, folded: sum.folded, zeros: sum.zeros })}</p>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Part({ part, explanation, several }: { part: Contribution; explanation: CellExplanation; several: boolean }) {
+  const session = useSession();
+  const { t, pick } = useSpeech();
+  const sender = part.consumer === null ? undefined : session.structure.quantity.get(part.consumer);
+  return (
+    <div class="contribution">
+      {sender && (
+        <p class="via">
+          {t("via")} <Tex tex={plainTex(sender, session.structure)} /> {pick(sender)}
+          {several && <b class="digits"> {short(part.value, 6)}</b>}
+        </p>
+      )}
+      {part.conditions.map((condition) => (
+        <p class="condition" key={condition.tex}>
+          {t("condition")} <Tex tex={condition.tex} />: {condition.holds ? t("yes") : t("no")}
+        </p>
+      ))}
+      <Live tex={`${several ? "" : `${explanation.tex} = `}${part.symbolic}`} operands={explanation.operands} label={t("here")} />
+      <Live tex={`= ${part.numeric}`} operands={explanation.operands} label={t("numbers")} />
+      <Where part={part} explanation={explanation} />
+    </div>
+  );
+}
+
+const FIRST_OPERANDS = 12;
+
+/** Links to cells, the first few at once. */
+export function CellList({ cells, label }: { cells: readonly Cell[]; label: string }) {
+  const { t } = useSpeech();
+  const shown = cells.slice(0, FIRST_OPERANDS);
+  const rest = cells.slice(FIRST_OPERANDS);
+  return (
+    <div class="cell-list" role="group" aria-label={label}>
+      {shown.map((cell) => (
+        <CellLink key={`${cell.key}:${cell.flat}`} cell={cell} />
+      ))}
+      {rest.length > 0 && (
+        <details>
+          <summary>{t("moreCells", { count: rest.length })}</summary>
+          {rest.slice(0, 300).map((cell) => (
+            <CellLink key={`${cell.key}:${cell.flat}`} cell={cell} />
+          ))}
+        </details>
+      )}
+    </div>
+  );
+}
+
+export function Arithmetic({ explanation }: { explanation: CellExplanation }) {
+  const { t } = useSpeech();
+  useStore((state) => state.version);
+  const { face } = splitKey(explanation.key);
+  const several = explanation.via.length > 1;
+  if (explanation.given) return <p class="quiet">{t(face === "grad" ? "givenSeed" : "given")}</p>;
+  return (
+    <section aria-label={t("arithmetic")} class="arithmetic">
+      <h4>{t("arithmetic")}</h4>
+      {explanation.via.map((part) => (
+        <Part key={part.statement} part={part} explanation={explanation} several={several} />
+      ))}
+      {several && (
+        <p class="total">
+          <Tex tex={`${explanation.tex} = `} /> {explanation.via.map((part) => short(part.value, 6)).join(" + ")}
+        </p>
+      )}
+      <p class="result">
+        <span>{t("result")}</span> <b class="digits" data-role="result">{full(explanation.value)}</b>
+      </p>
+      <h4>{t("operands")}</h4>
+      <CellList cells={explanation.operands} label={t("operands")} />
+    </section>
+  );
+}

@@ -1,0 +1,126 @@
+/** One quantity on the way: its symbol and name, its formula, its numbers. */
+import type { QuantityInfo, Statement } from "../data/types.ts";
+import { keyOf, type AnyFace } from "../state/keys.ts";
+import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
+import type { View } from "../state/store.ts";
+import { cellsOf } from "../state/keys.ts";
+import { plainTex, tensorTex } from "../state/symbols.ts";
+import { Formula, Tex, useNear } from "./formula.tsx";
+import { HeadChoice, Matrix } from "./matrix.tsx";
+
+/** The key that a view shows of a quantity, and the one beside it; null where the view has nothing to show. */
+export function keysIn(view: View, quantity: QuantityInfo, session: Session): { key: string; second?: string } | null {
+  const { engine } = session;
+  const having = (face: AnyFace): string | undefined => {
+    const key = keyOf(quantity.id, face);
+    return engine.has(key) ? key : undefined;
+  };
+  const after = quantity.kind === "parameter" ? having("new") : having("after");
+  if (view === "gradient") {
+    const key = having("grad");
+    return key === undefined ? null : { key };
+  }
+  if (view === "update") return quantity.kind === "parameter" && after !== undefined ? { key: quantity.id } : null;
+  if (view === "after") return { key: after ?? quantity.id };
+  if (view === "compare" && after !== undefined) return { key: quantity.id, second: after };
+  return { key: quantity.id };
+}
+
+/** Sizes along the axes; a single head goes without saying, as in the notes. */
+function shapeText(quantity: QuantityInfo, session: Session): string {
+  const shape = session.engine.shape(quantity.id);
+  const told = shape.filter((size, axis) => size > 1 || quantity.axes[axis][0] !== "h");
+  return told.length === 0 ? "1" : told.join(" × ");
+}
+
+/** The statements that make what a view shows. */
+function statementsIn(view: View, quantity: QuantityInfo, session: Session): Statement[] {
+  const face = view === "gradient" ? "grad" : "";
+  const numbers = session.structure.madeBy.get(keyOf(quantity.id, face)) ?? [];
+  return numbers.map((number) => session.header.statements[number]);
+}
+
+export function formulaOf(statement: Statement): string {
+  return statement.latex.matrix ?? statement.latex.index;
+}
+
+function Formulas({ view, quantity }: { view: View; quantity: QuantityInfo }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  if (view === "update") return null;
+  const statements = statementsIn(view, quantity, session);
+  const several = statements.length > 1;
+  return (
+    <>
+      {statements.map((statement) => {
+        const sender = statement.consumer === null ? undefined : session.structure.quantity.get(statement.consumer);
+        const label = several && sender ? `${t("via")} ${sender.name}` : undefined;
+        return <Formula key={statement.line} tex={formulaOf(statement)} {...(label === undefined ? {} : { label })} />;
+      })}
+    </>
+  );
+}
+
+/** θ − η · gradient = new: the update of one parameter in its three tensors. */
+function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
+  const { structure } = useSession();
+  const columns: { face: AnyFace; before: string | null }[] = [
+    { face: "", before: null },
+    { face: "grad", before: "-\\,\\eta\\,\\cdot" },
+    { face: "new", before: "=" },
+  ];
+  return (
+    <div class="update-row">
+      {columns.map(({ face, before }) => (
+        <>
+          {before !== null && <span class="update-sign"><Tex tex={before} /></span>}
+          <figure>
+            <figcaption><Tex tex={tensorTex(quantity, face, structure)} /></figcaption>
+            <Matrix keyName={keyOf(quantity.id, face)} />
+          </figure>
+        </>
+      ))}
+    </div>
+  );
+}
+
+function faceOf(view: View, quantity: QuantityInfo, key: string): AnyFace {
+  if (view === "gradient") return "grad";
+  if (view !== "after" || key === quantity.id) return "";
+  return quantity.kind === "parameter" ? "new" : "after";
+}
+
+export function Card({ quantity, view }: { quantity: QuantityInfo; view: View }) {
+  const session = useSession();
+  const { pick } = useSpeech();
+  const [place, near] = useNear<HTMLElement>();
+  const keys = keysIn(view, quantity, session);
+  const chosen = useStore((state) => state.selected !== null && keys !== null && state.selected.key === keys.key);
+  if (!keys) return null;
+  const face = faceOf(view, quantity, keys.key);
+  const kind = face === "grad" ? "gradient" : quantity.kind;
+  const large = cellsOf(session.engine.shape(quantity.id)) > 100;
+  return (
+    <article
+      ref={place}
+      id={`card-${quantity.id}`}
+      class={`card k-${kind.replace(" ", "-")}${chosen ? " chosen" : ""}${large ? " large" : ""}${view === "update" ? " wide" : ""}`}
+      aria-label={`${pick(quantity)} ${keys.key}`}
+    >
+      <header class="card-head">
+        <h4>
+          <Tex tex={view === "compare" || view === "update" ? plainTex(quantity, session.structure) : tensorTex(quantity, face, session.structure)} />
+          <span class="card-name">{pick(quantity)}</span>
+        </h4>
+        <span class="card-shape" title={quantity.id}>{shapeText(quantity, session)}</span>
+      </header>
+      <Formulas view={view} quantity={quantity} />
+      <HeadChoice quantity={quantity} />
+      {near ? (
+        view === "update" ? <UpdateRow quantity={quantity} /> : <Matrix keyName={keys.key} secondKey={keys.second} />
+      ) : (
+        <div class={large ? "waiting large" : "waiting"} />
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,173 @@
+/** What opens over the page: the LaTeX of a formula, help for the keyboard, what is known about the run. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { rough } from "../state/text.ts";
+import { Status } from "./status.tsx";
+
+/** A modal dialog; the browser keeps the focus inside and gives it back when it closes. */
+function Modal({ title, children }: { title: string; children: ComponentChildren }) {
+  const { store } = useSession();
+  const { t } = useSpeech();
+  const place = useRef<HTMLDialogElement>(null);
+  useEffect(() => place.current?.showModal(), []);
+  const close = (): void => place.current?.close();
+  return (
+    <dialog
+      ref={place}
+      aria-label={title}
+      onClose={() => store.set({ dialog: null })}
+      onClick={(event) => {
+        if (event.target === place.current) close();
+      }}
+    >
+      <div class="dialog-body">
+        <header>
+          <h2>{title}</h2>
+          <button type="button" onClick={close}>{t("close")}</button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** Copies by whichever way the browser allows; false when it allows none. The field is selected in any case. */
+async function copy(field: HTMLTextAreaElement): Promise<boolean> {
+  field.focus();
+  field.select();
+  try {
+    await navigator.clipboard.writeText(field.value);
+    return true;
+  } catch {
+    field.focus();
+    field.select();
+    try {
+      return document.execCommand("copy");
+    } catch {
+      return false;
+    }
+  }
+}
+
+function Latex({ source }: { source: string }) {
+  const { t } = useSpeech();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [told, setTold] = useState("");
+  const press = async (): Promise<void> => {
+    if (field.current) setTold((await copy(field.current)) ? t("copied") : t("copyByHand"));
+  };
+  useEffect(() => field.current?.select(), []);
+  return (
+    <Modal title={t("latexTitle")}>
+      <textarea ref={field} readOnly rows={Math.min(10, 2 + Math.ceil(source.length / 60))} value={source} aria-label={t("latexTitle")} spellcheck={false} />
+      <footer>
+        <button type="button" class="primary" onClick={() => void press()}>{t("copy")}</button>
+        <span role="status">{told}</span>
+      </footer>
+    </Modal>
+  );
+}
+
+/** Keys, and what each does (also read by the key handler's tests). */
+const KEYS = [
+  ["1 – 5", "keysViews"],
+  ["← ↑ ↓ →", "keysArrows"],
+  ["Enter", "keysEnter"],
+  ["[  ]", "keysHistory"],
+  ["e", "keysEdit"],
+  ["/", "keysGoTo"],
+  ["n  p", "keysWalk"],
+  ["o  c", "keysParts"],
+  ["l", "keysLanguage"],
+  ["t", "keysTheme"],
+  ["?", "keysHelp"],
+] as const;
+
+function Help() {
+  const { t } = useSpeech();
+  return (
+    <Modal title={t("help")}>
+      <p>{t("helpIntro")}</p>
+      <table class="keys">
+        <tbody>
+          {KEYS.map(([key, text]) => (
+            <tr key={key}>
+              <th scope="row"><kbd>{key}</kbd></th>
+              <td>{t(text)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <h3>{t("statusTitle")}</h3>
+      <dl class="statuses">
+        {(["definition", "derivation", "intuition", "example", "constructed", "computed", "measured", "recorded"] as const).map((each) => (
+          <div key={each}>
+            <dt><Status status={each} /></dt>
+            <dd>{t(`${each}Means`)}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="quiet">{t("indexMeans")}</p>
+    </Modal>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{children}</td>
+    </tr>
+  );
+}
+
+function About() {
+  const { header, engine } = useSession();
+  const { t, pick } = useSpeech();
+  const { replay, audit, observer } = header;
+  const errors = Object.values(header.witnesses).map((each) => each.err_autograd ?? 0);
+  const centrals = Object.values(header.witnesses).flatMap((each) => (each.central ? [each.central] : []));
+  const sizes = Object.entries(header.scalars);
+  return (
+    <Modal title={t("about")}>
+      <p>{t(header.source === "run" ? "aboutRun" : "aboutToy")}</p>
+      <table class="facts">
+        <tbody>
+          <Fact name={t("title")}>{pick(header.title)}</Fact>
+          <Fact name={t("version")}>glassformer {header.version}, {t("schema", { number: header.schema })}</Fact>
+          <Fact name={t("sizes")}>
+            <span class="sizes">{sizes.map(([name, value]) => <code key={name}>{name} = {value}</code>)}</span>
+          </Fact>
+          <Fact name={t("pace")}>{t(engine.pace === "live" ? "paceLive" : "paceDeferred")}</Fact>
+          <Fact name={t("replay")}>
+            {replay ? t("replayTold", { worst: replay.worst.toFixed(2), unit: replay.unit, cells: replay.cells }) : t("notRecorded")}
+          </Fact>
+          <Fact name={t("witnessesName")}>
+            {t("autogradTold", { tensors: errors.length, error: rough(Math.max(0, ...errors)) })}{" "}
+            {centrals.length > 0 &&
+              t("centralTold", {
+                cells: centrals.reduce((total, each) => total + each.cells.length, 0),
+                error: rough(Math.max(...centrals.map((each) => each.max_abs_diff))),
+              })}
+          </Fact>
+          <Fact name={t("audit")}>
+            {audit ? t("auditTold", { operations: audit.operations, uncovered: audit.uncovered.length }) : t("notRecorded")}
+            {audit && audit.uncovered.length > 0 && <code>{audit.uncovered.join(", ")}</code>}
+          </Fact>
+          <Fact name={t("observer")}>
+            {observer ? t("observerTold", { dtype: observer.dtype, difference: rough(observer.max_abs_logit_difference) }) : t("notRecorded")}
+          </Fact>
+        </tbody>
+      </table>
+      <p class="quiet small">{t("aboutOffline")}</p>
+    </Modal>
+  );
+}
+
+export function Dialogs() {
+  const dialog = useStore((state) => state.dialog);
+  if (!dialog) return null;
+  if (dialog.kind === "latex") return <Latex source={dialog.source} />;
+  return dialog.kind === "help" ? <Help /> : <About />;
+}

@@ -1,0 +1,240 @@
+/** Everything about the number looked at: what it is, how it came about, who says so, where it goes. */
+import { useMemo, useState } from "preact/hooks";
+import type { Derivation } from "../data/types.ts";
+import { cellNamed, goBack, goForward, select } from "../state/actions.ts";
+import { indexOf, pythonName, splitKey } from "../state/keys.ts";
+import { axisTexts, holdsTokens, tokenText } from "../state/leaves.ts";
+import { readersOf, wayToLoss } from "../state/readers.ts";
+import { useSession, useSpeech, useStore } from "../state/session.ts";
+import type { Cell } from "../state/store.ts";
+import { full, short } from "../state/text.ts";
+import { Arithmetic, CellLink, CellList } from "./arithmetic.tsx";
+import { Editor } from "./editor.tsx";
+import { Formula, Tex } from "./formula.tsx";
+import { Status, type NumberStatus } from "./status.tsx";
+import { WalkPanel, WalkStarts } from "./walk.tsx";
+import { Witnesses } from "./witness.tsx";
+
+/** Back, forward, and a field that goes to any number by name. */
+function Navigation() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const past = useStore((state) => state.past.length);
+  const future = useStore((state) => state.future.length);
+  const [wrong, setWrong] = useState("");
+  const go = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const field = (event.currentTarget as HTMLFormElement).querySelector("input");
+    const cell = field ? cellNamed(session, field.value) : null;
+    if (cell) select(session, cell);
+    setWrong(cell ? "" : t("noSuchCell"));
+  };
+  return (
+    <form class="navigation" onSubmit={go}>
+      <button type="button" disabled={past === 0} onClick={() => goBack(session)} aria-label={t("back")} title={t("back")}>←</button>
+      <button type="button" disabled={future === 0} onClick={() => goForward(session)} aria-label={t("ahead")} title={t("ahead")}>→</button>
+      <input id="goto" aria-label={t("goTo")} placeholder={t("goToExample")} autocomplete="off" spellcheck={false} />
+      <button type="submit">{t("go")}</button>
+      {wrong && <p role="alert" class="wrong-text">{wrong}</p>}
+    </form>
+  );
+}
+
+/** Where the cell lies, in words: the token of its row, the candidate of its column. */
+function usePlace(cell: Cell): string {
+  const session = useSession();
+  const { t } = useSpeech();
+  const labels = useStore((state) => state.labels);
+  const { id } = splitKey(cell.key);
+  const index = indexOf(cell.flat, session.engine.shape(cell.key));
+  return session.engine
+    .quantity(id)
+    .axes.map((axis, at) => {
+      const text = axisTexts(session, axis, labels)?.[index[at]];
+      if (axis[0] === "h" && session.header.scalars["H"] === 1) return "";
+      return `${t("axis", { letter: axis[0], at: index[at] + 1 })}${text === undefined ? "" : ` “${text}”`}`;
+    })
+    .filter(Boolean)
+    .join(" · ");
+}
+
+function useNumberStatus(cell: Cell): NumberStatus {
+  const { header, engine } = useSession();
+  const { id, face } = splitKey(cell.key);
+  const leaf = ["input", "parameter"].includes(engine.quantity(id).kind);
+  if (face !== "" || !leaf || engine.isEdited(id, cell.flat)) return face === "" && leaf ? "constructed" : "computed";
+  return header.source === "run" && engine.quantity(id).kind === "parameter" ? "measured" : "constructed";
+}
+
+function Heading({ cell, tex }: { cell: Cell; tex: string }) {
+  const session = useSession();
+  const { pick, t } = useSpeech();
+  const place = usePlace(cell);
+  const labels = useStore((state) => state.labels);
+  const status = useNumberStatus(cell);
+  const { id, face } = splitKey(cell.key);
+  const quantity = session.engine.quantity(id);
+  const index = indexOf(cell.flat, session.engine.shape(cell.key));
+  const x = session.engine.value(cell.key)[cell.flat];
+  const edited = face === "" && session.engine.isEdited(id, cell.flat);
+  const anyEdit = useStore((state) => state.edited);
+  const before = session.trace.tensor(cell.key)?.[cell.flat];
+  const name = face === "" ? pick(quantity) : t(`face_${face}`, { name: pick(quantity) });
+  return (
+    <header class={`cell-head k-${face === "grad" ? "gradient" : quantity.kind.replace(" ", "-")}`}>
+      <p class="cell-name">{name}</p>
+      <p class="cell-value">
+        <Tex tex={tex} /> <span class="equals">=</span>{" "}
+        <b class="digits" data-role="value">{holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)}</b>
+      </p>
+      <p class="cell-id">
+        <code>{pythonName(cell.key, index)}</code> <Status status={status} />
+        {edited && <span class="edited-tag">{t("edited")}</span>}
+      </p>
+      {place && <p class="quiet small">{place}</p>}
+      {!Number.isInteger(x) && Number.isFinite(x) && <p class="quiet small digits">{full(x)}</p>}
+      {anyEdit && before !== undefined && before !== x && (
+        <p class="small">{t("beforeYourEdit")} <b class="digits">{short(before, 6)}</b></p>
+      )}
+    </header>
+  );
+}
+
+/** The formula in its two faces, and what each path of a gradient sends. */
+function Formulas({ cell }: { cell: Cell }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  const { id, face } = splitKey(cell.key);
+  const made = face === "after" || face === "" ? id : cell.key;
+  const numbers = session.structure.madeBy.get(made) ?? [];
+  if (numbers.length === 0) return null;
+  return (
+    <section aria-label={t("formula")} class="formulas">
+      <h4>{t("formula")} <Status status="definition" /></h4>
+      {face === "after" && <p class="quiet small">{t("sameFormulaAfter")}</p>}
+      {numbers.map((number) => {
+        const { matrix, index } = session.header.statements[number].latex;
+        return (
+          <div key={number}>
+            {matrix !== null && <Formula tex={matrix} lazy={false} label={t("matrixForm")} />}
+            <Formula tex={index} lazy={false} label={t("indexForm")} />
+          </div>
+        );
+      })}
+    </section>
+  );
+}
+
+function UsedBy({ cell }: { cell: Cell }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  const version = useStore((state) => state.version);
+  const cells = useMemo(
+    () => readersOf(cell, session).flatMap(({ key, cells }) => cells.map((flat) => ({ key, flat }))),
+    [cell.key, cell.flat, version],
+  );
+  return (
+    <section aria-label={t("usedBy")}>
+      <h4>{t("usedBy")}</h4>
+      {cells.length > 0 ? <CellList cells={cells} label={t("usedBy")} /> : <p class="quiet">{t("usedByNone")}</p>}
+    </section>
+  );
+}
+
+function Way({ cell }: { cell: Cell }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  const version = useStore((state) => state.version);
+  const [shown, setShown] = useState(true);
+  const way = useMemo(() => wayToLoss(cell, session), [cell.key, cell.flat, version]);
+  if (way.length < 2) return null;
+  return (
+    <section aria-label={t("wayToLoss")}>
+      <h4>
+        <button type="button" class="plain" aria-expanded={shown} onClick={() => setShown(!shown)}>{t("wayToLoss")}</button>
+      </h4>
+      {shown && (
+        <>
+          <ol class="way">
+            {way.map((each) => (
+              <li key={`${each.key}:${each.flat}`}><CellLink cell={each} /></li>
+            ))}
+          </ol>
+          <p class="quiet small">{t("wayMeans")}</p>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Opens the derivations of the formula that makes this cell. */
+function DerivationLinks({ cell }: { cell: Cell }) {
+  const session = useSession();
+  const { t, pick } = useSpeech();
+  const { id, face } = splitKey(cell.key);
+  const found = session.header.derivations.filter((each) => each.target === id && each.face === face);
+  if (found.length === 0) return null;
+  const open = (derivation: Derivation): void => {
+    const { unfolded } = session.store.get();
+    session.store.set({ unfolded: { ...unfolded, [derivation.id]: Math.max(1, unfolded[derivation.id] ?? 0) } });
+    requestAnimationFrame(() => document.getElementById(`derivation-${derivation.id}`)?.scrollIntoView({ block: "start" }));
+  };
+  return (
+    <p class="derivation-links">
+      {found.map((each) => (
+        <button key={each.id} type="button" onClick={() => open(each)}>{t("deriveIt")}: {pick(each.title)}</button>
+      ))}
+    </p>
+  );
+}
+
+function CellPanel({ cell }: { cell: Cell }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  const version = useStore((state) => state.version);
+  const explanation = useMemo(() => session.engine.arithmetic(cell.key, cell.flat), [cell.key, cell.flat, version]);
+  const { id, face } = splitKey(cell.key);
+  const quantity = session.engine.quantity(id);
+  return (
+    <div class="cell-panel" key={`${cell.key}:${cell.flat}`}>
+      <Heading cell={cell} tex={explanation.tex} />
+      {face === "" && <Editor id={id} cell={cell} />}
+      <Formulas cell={cell} />
+      <DerivationLinks cell={cell} />
+      <Arithmetic explanation={explanation} />
+      <Witnesses cell={cell} />
+      <UsedBy cell={cell} />
+      <Way cell={cell} />
+      <p class="quiet small source">{t("definedIn")} <code>{quantity.file}:{quantity.line}</code></p>
+    </div>
+  );
+}
+
+export function Inspector() {
+  const { t } = useSpeech();
+  const selected = useStore((state) => state.selected);
+  const [folded, setFolded] = useState(false);
+  return (
+    <aside class={folded ? "inspector folded" : "inspector"} aria-label={t("inspector")} id="inspector">
+      <button type="button" class="sheet-handle" aria-expanded={!folded} onClick={() => setFolded(!folded)}>
+        {t("inspector")}
+      </button>
+      <div class="inspector-body">
+        <Navigation />
+        <WalkPanel />
+        {selected ? <CellPanel cell={selected} /> : <Welcome />}
+      </div>
+    </aside>
+  );
+}
+
+function Welcome() {
+  const { t } = useSpeech();
+  return (
+    <div class="welcome">
+      <p>{t("welcome1")}</p>
+      <p>{t("welcome2")}</p>
+      <WalkStarts />
+    </div>
+  );
+}

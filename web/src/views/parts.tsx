@@ -1,0 +1,123 @@
+/** The way, part by part, in the order of the chosen view: forward from the tokens, backward from the loss. */
+import { togglePart } from "../state/actions.ts";
+import { blockId } from "../state/mapping.ts";
+import { useSession, useSpeech, useStore } from "../state/session.ts";
+import type { View } from "../state/store.ts";
+import type { Part } from "../state/structure.ts";
+import { plainTex } from "../state/symbols.ts";
+import { noteFor } from "../notes.ts";
+import { Card, keysIn } from "./card.tsx";
+import { Tex } from "./formula.tsx";
+import { Status } from "./status.tsx";
+
+function Note({ part, view }: { part: Part; view: View }) {
+  const { pick } = useSpeech();
+  const note = noteFor(part.id, view);
+  if (!note) return null;
+  return (
+    <p class="note">
+      <Status status={note.status} /> {pick(note.text)}
+    </p>
+  );
+}
+
+/** What a closed part holds, in symbols. */
+function Summary({ part, view }: { part: Part; view: View }) {
+  const session = useSession();
+  const shown = part.quantities.filter((quantity) => keysIn(view, quantity, session));
+  return (
+    <span class="summary" aria-hidden="true">
+      {shown.map((quantity) => (
+        <Tex key={quantity.id} tex={plainTex(quantity, session.structure)} />
+      ))}
+    </span>
+  );
+}
+
+function PartSection({ part, view }: { part: Part; view: View }) {
+  const session = useSession();
+  const { pick } = useSpeech();
+  const open = useStore((state) => state.printing || state.open.has(part.id));
+  const quantities = view === "gradient" ? [...part.quantities].reverse() : part.quantities;
+  return (
+    <section class={open ? "part open" : "part"} id={`part-${part.id}`}>
+      <h3>
+        <button type="button" aria-expanded={open} onClick={() => togglePart(session, part.id)}>
+          <span class="twist" aria-hidden="true" />
+          {pick(part.title)}
+          {!open && <Summary part={part} view={view} />}
+        </button>
+      </h3>
+      {open && (
+        <div class="part-body">
+          <Note part={part} view={view} />
+          <div class="cards">
+            {quantities.map((quantity) => (
+              <Card key={quantity.id} quantity={quantity} view={view} />
+            ))}
+          </div>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Parts of one block together, the others alone, in the order of the view. */
+function blocksOf(parts: Part[]): { block: number | null; parts: Part[] }[] {
+  const groups: { block: number | null; parts: Part[] }[] = [];
+  for (const part of parts) {
+    const last = groups.at(-1);
+    if (last && last.block === part.block) last.parts.push(part);
+    else groups.push({ block: part.block, parts: [part] });
+  }
+  return groups;
+}
+
+function PartList({ parts, view }: { parts: Part[]; view: View }) {
+  return (
+    <>
+      {parts.map((part) => (
+        <PartSection key={part.id} part={part} view={view} />
+      ))}
+    </>
+  );
+}
+
+function Block({ block, parts, view }: { block: number; parts: Part[]; view: View }) {
+  const session = useSession();
+  const { t, pick } = useSpeech();
+  const id = blockId(block);
+  const open = useStore((state) => state.printing || state.open.has(id));
+  return (
+    <div class={open ? "stretch block open" : "stretch block"} id={`block-${id}`}>
+      <h2 class="block-title">
+        <button type="button" aria-expanded={open} onClick={() => togglePart(session, id)}>
+          <span class="twist" aria-hidden="true" />
+          {t("block", { number: block + 1 })}
+          {!open && <span class="summary">{parts.map((part) => pick(part.title)).join(" · ")}</span>}
+        </button>
+      </h2>
+      {open && <PartList parts={parts} view={view} />}
+    </div>
+  );
+}
+
+export function Parts() {
+  const session = useSession();
+  const view = useStore((state) => state.view);
+  const shown = session.structure.parts.filter((part) => part.quantities.some((each) => keysIn(view, each, session)));
+  const ordered = view === "gradient" ? [...shown].reverse() : shown;
+  return (
+    <>
+      {blocksOf(ordered).map(({ block, parts }) =>
+        block === null ? (
+          <div class="stretch" key={parts[0].id}>
+            <PartList parts={parts} view={view} />
+          </div>
+        ) : (
+          <Block key={parts[0].id} block={block} parts={parts} view={view} />
+        ),
+      )}
+    </>
+  );
+}

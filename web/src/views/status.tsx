@@ -1,0 +1,15 @@
+/** What kind of statement, or number, a reader has before them. */
+import { useSpeech } from "../state/session.ts";
+
+export type StatementStatus = "definition" | "derivation" | "intuition" | "example";
+export type NumberStatus = "constructed" | "computed" | "measured" | "recorded";
+
+/** A small mark with its meaning in its title. */
+export function Status({ status }: { status: StatementStatus | NumberStatus }) {
+  const { t } = useSpeech();
+  return (
+    <span class={`status status-${status}`} title={t(`${status}Means`)}>
+      {t(status)}
+    </span>
+  );
+}

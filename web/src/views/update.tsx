@@ -1,0 +1,217 @@
+/** One update: what it changed, what first order had promised, and what the wrong order would have given. */
+import { useMemo, useState } from "preact/hooks";
+import { flatOf, keyOf } from "../state/keys.ts";
+import { tokenText } from "../state/leaves.ts";
+import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
+import type { Cell } from "../state/store.ts";
+import { plainTex } from "../state/symbols.ts";
+import { rough, short } from "../state/text.ts";
+import { CellLink } from "./arithmetic.tsx";
+import { Curve } from "./chart.tsx";
+import { Formula, Tex } from "./formula.tsx";
+
+interface UpdateNumbers {
+  groups: { id: string; predicted: number; alone: number }[];
+  predicted: number;
+  exact: number;
+  joint: number;
+  sequential: { loss: number; different: readonly string[] };
+  line: { eta: number[]; loss: number[] };
+  slope: number;
+}
+
+const POINTS = 32;
+
+/** The same quantities as the trace's `update`, computed here from the numbers as they now are. */
+function computeUpdate({ engine, header }: Session): UpdateNumbers {
+  const groups = engine.parameters.map((id) => ({ id, predicted: engine.predicted(id), alone: 0 }));
+  const before = engine.value("loss.L")[0];
+  const joint = engine.value("loss.L.after")[0];
+  for (const group of groups) group.alone = engine.lossAfterOnly([group.id]) - before;
+  const recorded = header.update?.line.eta ?? [];
+  const last = Math.max(recorded.at(-1) ?? 0, 2 * engine.scalar("eta")) || 1;
+  const eta = Array.from({ length: POINTS + 1 }, (_, k) => (last * k) / POINTS);
+  const predicted = groups.reduce((total, group) => total + group.predicted, 0);
+  return {
+    groups,
+    predicted,
+    exact: joint - before,
+    joint,
+    sequential: engine.sequential(),
+    line: { eta, loss: eta.map((each) => engine.lossAlong(each)) },
+    slope: slopeOf(engine),
+  };
+}
+
+/** Minus the squared length of the whole gradient. */
+function slopeOf(engine: Session["engine"]): number {
+  let squares = 0;
+  for (const id of engine.parameters) for (const x of engine.value(keyOf(id, "grad"))) squares += x * x;
+  return -squares;
+}
+
+function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
+  const { update } = header;
+  if (!update) return null;
+  const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
+  return { groups, predicted, exact, joint, sequential, line, slope: slopeOf(engine) };
+}
+
+/** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
+function watched({ engine }: Session): Cell[] {
+  const cells: Cell[] = [];
+  const rows = engine.targets().flatMap((target, row) => (target === null ? [] : [{ target, row }]));
+  const last = rows.at(-1);
+  const first = engine.keys.find((key) => key.endsWith(".attn.A"));
+  if (first && last) {
+    const shape = engine.shape(first);
+    cells.push({ key: first, flat: flatOf([0, last.row, 0], shape) });
+  }
+  const size = engine.scalar("N");
+  for (const { row, target } of rows.slice(0, 8)) {
+    const candidates = size <= 6 ? Array.from({ length: size }, (_, w) => w) : [target];
+    for (const candidate of candidates) cells.push({ key: "head.p", flat: row * size + candidate });
+  }
+  cells.push({ key: "loss.L", flat: 0 });
+  return cells.filter(({ key }) => engine.has(key) && engine.has(keyOf(key, "after")));
+}
+
+function BeforeAfter() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const labels = useStore((state) => state.labels);
+  useStore((state) => state.version);
+  const size = session.engine.scalar("N");
+  return (
+    <table class="figures">
+      <caption>{t("beforeAfter")}</caption>
+      <thead>
+        <tr>
+          <th scope="col">{t("quantity")}</th>
+          <th scope="col">{t("before")}</th>
+          <th scope="col">{t("after")}</th>
+          <th scope="col">{t("changeNoun")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {watched(session).map((cell) => {
+          const before = session.engine.value(cell.key)[cell.flat];
+          const after = session.engine.value(keyOf(cell.key, "after"))[cell.flat];
+          return (
+            <tr key={`${cell.key}:${cell.flat}`}>
+              <th scope="row">
+                <CellLink cell={cell} value={false} />
+                {cell.key === "head.p" && <span class="quiet"> “{tokenText(session, cell.flat % size, labels)}”</span>}
+              </th>
+              <td class="digits">{short(before, 6)}</td>
+              <td class="digits">{short(after, 6)}</td>
+              <td class="digits">{short(after - before, 6)}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Groups({ numbers }: { numbers: UpdateNumbers }) {
+  const session = useSession();
+  const { t } = useSpeech();
+  return (
+    <table class="figures">
+      <caption>{t("firstOrder")}</caption>
+      <thead>
+        <tr>
+          <th scope="col">{t("parameter")}</th>
+          <th scope="col">{t("predicted")}</th>
+          <th scope="col">{t("exactAlone")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {numbers.groups.map(({ id, predicted, alone }) => (
+          <tr key={id}>
+            <th scope="row">
+              <Tex tex={plainTex(session.engine.quantity(id), session.structure)} /> <code class="quiet small">{id}</code>
+            </th>
+            <td class="digits">{short(predicted, 6)}</td>
+            <td class="digits">{short(alone, 6)}</td>
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">{t("allTogether")}</th>
+          <td class="digits">{short(numbers.predicted, 6)}</td>
+          <td class="digits">{short(numbers.exact, 6)}</td>
+        </tr>
+      </tfoot>
+    </table>
+  );
+}
+
+function WrongOrder({ numbers }: { numbers: UpdateNumbers }) {
+  const { t } = useSpeech();
+  const { loss, different } = numbers.sequential;
+  return (
+    <div class="wrong-order">
+      <h4>{t("jointOrNot")}</h4>
+      <p>{t("jointMeans")}</p>
+      <table class="figures">
+        <tbody>
+          <tr>
+            <th scope="row">{t("jointLoss")}</th>
+            <td class="digits">{short(numbers.joint, 9)}</td>
+          </tr>
+          <tr>
+            <th scope="row">{t("sequentialLoss")}</th>
+            <td class="digits">{short(loss, 9)}</td>
+          </tr>
+          <tr>
+            <th scope="row">{t("difference")}</th>
+            <td class="digits">{rough(loss - numbers.joint)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <p class="quiet small">{different.length > 0 ? t("sequentialDiffers", { names: different.join(", ") }) : t("sequentialSame")}</p>
+    </div>
+  );
+}
+
+export function UpdatePanel() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const version = useStore((state) => state.version);
+  const edited = useStore((state) => state.edited);
+  const [asked, setAsked] = useState(-1);
+  const live = session.engine.pace === "live" || asked === version;
+  const numbers = useMemo(
+    () => (live ? computeUpdate(session) : edited ? null : recordedUpdate(session)),
+    [live, edited, version],
+  );
+  const { engine } = session;
+  return (
+    <section class="update-panel" aria-label={t("update")}>
+      <h2>{t("oneUpdate")}</h2>
+      <p class="note">{t("updateMeans")}</p>
+      <Formula tex={"\\theta^{\\text{new}} = \\theta - \\eta\\, \\bar\\theta"} />
+      <div class="update-tables">
+        <BeforeAfter />
+        {numbers ? (
+          <>
+            <Groups numbers={numbers} />
+            <figure>
+              <figcaption>{t("curve")}</figcaption>
+              <Curve {...numbers.line} slope={numbers.slope} now={{ eta: engine.scalar("eta"), loss: numbers.joint }} />
+              <p class="quiet small">{t("curveMeans")}</p>
+            </figure>
+            <WrongOrder numbers={numbers} />
+          </>
+        ) : (
+          <p>
+            {t("updateAsk")} <button type="button" onClick={() => setAsked(version)}>{t("computeNow")}</button>
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
