@@ -1,0 +1,54 @@
+"""What no committed file may say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from source_tree import ROOT, committed_files
+
+BINARY = {".png", ".jpg", ".woff2", ".safetensors", ".npz", ".glassformer", ".gz", ".whl"}
+
+# Written in pieces, so that this file does not say them either.
+MACHINE_PATHS = "|".join(("/wo" + "rk/", "/ro" + "ot/", "/ho" + r"me/\w", "/Us" + "ers/", "bash_" + "jobs"))
+REGISTRY_HOSTS = "|".join(("py" + r"pi\.org", "python" + r"hosted\.org", "npm" + r"js\.org", "debian" + r"\.org"))
+UNFINISHED = "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X"))
+TRACKER = r"\b[Ii]ssues? #?\d+\b|(?<![\w&#/'\"])#\d+\b(?![\w;-])"
+
+
+def lines() -> list[tuple[Path, int, str]]:
+    """Every line of every committed text file but the licence texts and the lock file's integrity lines."""
+    found = []
+    for path in committed_files():
+        if path.suffix in BINARY or path.name == "LICENSE" or "licenses" in path.parts:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if '"integrity": ' not in line:
+                found.append((path, number, line))
+    return found
+
+
+def hits(pattern: str, *, skip: tuple[str, ...] = ()) -> list[str]:
+    compiled = re.compile(pattern)
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path, number, line in lines()
+        if path.suffix not in skip and compiled.search(line)
+    ]
+
+
+def test_no_file_names_a_place_on_somebodys_machine() -> None:
+    assert not hits(MACHINE_PATHS)
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    assert not hits(REGISTRY_HOSTS)
+
+
+def test_no_file_holds_a_mark_of_unfinished_work() -> None:
+    assert not hits(rf"\b({UNFINISHED})\b")
+
+
+def test_no_file_points_at_a_numbered_issue() -> None:
+    # In a style sheet or a program of the page a number after the sign is a colour.
+    assert not hits(TRACKER, skip=(".css", ".ts", ".tsx", ".html", ".svg"))
