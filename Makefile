@@ -97,8 +97,17 @@ browser:
 # One thread each: the tests' matrices are small, and a second thread waits by spinning.
 PYTEST = OMP_NUM_THREADS=1 CHROMIUM="$(or $(CHROMIUM),/usr/bin/chromium)" $(BIN)/python -m pytest
 
+# The packages that handle tensors run their tests with every annotation executed (tests/executed_types.py). That costs
+# a factor of three there, and ten in the interpreter of expression trees, where the annotations hold no shapes.
+TYPED := tests/model tests/text tests/training tests/generation
+CHECKED := $(foreach part,model text training generation tracing,glassformer.$(part))
+comma := ,
+empty :=
+EXECUTE_TYPES := --jaxtyping-packages=$(subst $(empty) $(empty),$(comma),$(strip $(CHECKED) executed_types.checked))
+
 test: $(DONE)/dev browser web-test
-	$(PYTEST) -m "not full" $(ARGS)
+	$(PYTEST) -m "not full" $(EXECUTE_TYPES) $(TYPED) $(ARGS)
+	$(PYTEST) -m "not full" $(addprefix --ignore=,$(TYPED)) $(ARGS)
 
 test-full: $(DONE)/dev browser page-if-node
 	TORCH="$(TORCH)" $(PYTEST) -m full $(ARGS)

@@ -10,7 +10,7 @@ export default defineConfig({
   build: {
     target: "es2022",
     outDir: "../src/glassformer/page/bundle",
-    emptyOutDir: true,
+    emptyOutDir: false,
     reportCompressedSize: false,
     modulePreload: false,
   },

@@ -22,7 +22,8 @@ class UserError(Exception):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``Did you mean "W_Q"?`` for the nearest known words, or a list of the first few; empty when there are none."""
     known = list(known)
-    near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    same = [name for name in known if name.casefold() == word.casefold()]
+    near = same or difflib.get_close_matches(word, known, n=3, cutoff=0.5)
     if near:
         return "Did you mean " + " or ".join(f'"{name}"' for name in near) + "?"
     if not known:

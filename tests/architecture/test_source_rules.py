@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from source_tree import PACKAGE, ROOT, calls, committed_files, functions, imports, modules
 
 MOST_LINES_OF_A_FILE = 400
@@ -115,23 +113,6 @@ def test_every_tensor_that_a_model_part_takes_is_annotated_with_its_axes() -> No
         for m, f in bare
         if m.name not in ANY_SHAPE or f.name not in (ANY_SHAPE[m.name] or {f.name})
     ]
-
-
-def test_a_wrong_type_is_caught_while_tests_run() -> None:
-    from glassformer.notation import key
-
-    with pytest.raises(Exception, match="Type-check error"):
-        key(3)  # pyright: ignore[reportArgumentType] - the wrong type is the test
-
-
-def test_a_wrong_number_of_axes_is_caught_while_tests_run() -> None:
-    import torch
-
-    from glassformer.model import toy24_model
-    from glassformer.notation import silent
-
-    with pytest.raises(Exception, match="Type-check error"):
-        toy24_model().blocks[0].attn(torch.zeros(2, 2), torch.zeros(1, 2, 2), torch.ones(2, 2).bool(), silent)
 
 
 def test_the_package_declares_that_it_is_typed() -> None:

@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from learning import tiny_decoder
 from scipy.stats import chisquare
 
 from glassformer.errors import UserError
-from glassformer.generation import generate, next_probabilities
+from glassformer.generation import generate, next_probabilities, next_token
+from learning import tiny_decoder
 
 LOGITS = torch.tensor([1.0, -0.5, 2.0, 0.0, 1.5])
 
@@ -75,16 +75,20 @@ def test_sampling_leaves_the_random_state_of_torch_alone() -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_one_step_is_drawn_from_the_softmax_of_the_models_logits(temperature: float) -> None:
-    model = tiny_decoder(5, seed=3)
-    with torch.no_grad():
-        model.get_parameter("head.U").mul_(20)  # far from uniform
-        logits = model(torch.tensor([[1, 2]])).logits[0, -1].double()
-    expected = torch.softmax(logits / temperature, -1)
-    assert expected.max() > 1.3 * expected.min()
-    drawn = Counter(next(generate(model, [1, 2], 1, temperature=temperature, seed=s)) for s in range(2000))
-    observed = [drawn[w] for w in range(5)]
-    assert chisquare(observed, (expected * 2000).tolist()).pvalue > 1e-3
+def test_a_token_is_drawn_from_the_softmax_of_the_logits_over_the_temperature(temperature: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    drawn = Counter(next_token(LOGITS, temperature, generator) for _ in range(4000))
+    expected = torch.softmax(LOGITS.double() / temperature, -1) * 4000
+    assert chisquare([drawn[w] for w in range(5)], expected.tolist()).pvalue > 1e-3
+
+
+def test_each_token_is_drawn_from_the_models_last_logits() -> None:
+    model, tokens = tiny_decoder(5, seed=3), [1, 2]
+    generator = torch.Generator().manual_seed(7)
+    for _ in range(12):
+        logits = model(torch.tensor([tokens[-8:]])).logits[0, -1].detach()
+        tokens.append(next_token(logits, 1.5, generator))
+    assert list(generate(model, [1, 2], 12, temperature=1.5, seed=7)) == tokens[2:]
 
 
 def test_a_text_longer_than_the_context_slides_its_window() -> None:

@@ -108,3 +108,63 @@ class Drawer:
 def expressions(draw: Any, depth: int = 3) -> Json:
     """Expressions of every node kind with the letter ``i`` free."""
     return Drawer(draw).tree("i", depth)
+
+
+def nested_pairs() -> list[Json]:
+    """Every kind of node with every kind in each of its places, the other places holding leaves."""
+    x, y, two, cell = ["ref", "x", "", []], ["ref", "y", "", []], ["num", 2.0], ["ref", "B", "", [["idx", "i"]]]
+    simple = [x, two, ["scalar", "d_k"], *(build(x, y) for build in _BUILDERS)]
+    pairs = [build(inner, cell) for build in _BUILDERS for inner in simple]
+    pairs += [build(cell, inner) for build in _BUILDERS for inner in simple]
+    pairs = [pair for pair in pairs if not _binds_twice(pair, "")]
+    tests = [["cmp", op, a, b] for op in ("<", "<=", ">", ">=") for a, b in ((x, y), (y, x), (x, x), (["neg", x], y))]
+    joined = [["bool", op, a, b] for op in ("and", "or") for a in tests[:6] for b in tests[3:9]]
+    deeper = [["bool", op, a, b] for op in ("and", "or") for a in joined[::5] for b in [*tests[:3], *joined[::11]]]
+    conditions = [*tests, *joined, *deeper, *(["bool", "not", t] for t in (*tests[:4], *joined, *deeper[::3]))]
+    return [
+        *pairs,
+        *(["cond", t, ["num", 1.0], ["num", 0.0]] for t in conditions),
+        *(["cond", t, x, y] for t in conditions),
+    ]
+
+
+def _binds_twice(data: Any, bound: str) -> bool:
+    """Whether a reduction stands inside another over the same letter, which the language refuses."""
+    if not isinstance(data, list):
+        return False
+    if data and data[0] == "reduce":
+        letter = data[3][0][0]
+        return letter in bound or any(_binds_twice(part, bound + letter) for part in data)
+    return any(_binds_twice(part, bound) for part in data)
+
+
+_OVER_C = [["c", "d_k"]]
+_G = ["ref", "G", "", [["idx", "i"], ["idx", "c"]]]
+_J = ["ref", "J", "", [["idx", "i"], ["idx", "c"]]]
+_BUILDERS = (
+    lambda a, b: ["add", a, b],
+    lambda a, b: ["add", a, ["neg", b]],
+    lambda a, b: ["add", ["neg", a], b, a],
+    lambda a, b: ["mul", a, b],
+    lambda a, b: ["mul", b, a, b],
+    lambda a, b: ["mul", ["neg", a], b],
+    lambda a, b: ["neg", a],
+    lambda a, b: ["div", a, b],
+    lambda a, b: ["div", ["neg", a], b],
+    lambda a, b: ["pow", a, ["num", 2.0]],
+    lambda a, b: ["pow", ["num", 2.0], b],
+    lambda a, b: ["pow", ["fn", "exp", a], ["num", 2.0]],
+    lambda a, b: ["fn", "exp", a],
+    lambda a, b: ["fn", "sqrt", ["fn", "abs", a]],
+    lambda a, b: ["fn", "tanh", a],
+    lambda a, b: ["fn", "min", a, b],
+    lambda a, b: ["cond", ["cmp", "<", ["ref", "x", "", []], ["ref", "y", "", []]], a, b],
+    lambda a, b: ["cond", ["cmp", ">", a, b], a, b],
+    lambda a, b: ["cond", ["cmp", ">", a, b], ["num", 1.0], ["num", 0.0]],
+    lambda a, b: ["reduce", "sum", ["add", _G, a], _OVER_C, None],
+    lambda a, b: ["reduce", "sum", a, [["r", "d"]], None],
+    lambda a, b: ["reduce", "sum", ["mul", _G, a], _OVER_C, _J],
+    lambda a, b: ["reduce", "mean", ["mul", a, _G], _OVER_C, None],
+    lambda a, b: ["reduce", "max", ["mul", a, _G], _OVER_C, None],
+    lambda a, b: ["fn", "ln", ["reduce", "sum", ["fn", "exp", a], [["r", "d"]], None]],
+)

@@ -112,13 +112,16 @@ class LatexReader(Reader):
         return value
 
     def series(self) -> float:
-        token = self.next
-        if token == r"\sum" or (token == r"\max" and self.tokens[self.here + 1] == "_"):
+        if self.large_sign():
             return self.large(self.take())
+        token = self.next
         if token == r"\ln" and self.tokens[self.here + 1] == r"\sum":
             self.take()
             return math.log(self.series())
         return self.product()
+
+    def large_sign(self) -> bool:
+        return self.tokens[self.here : self.here + 2] in ([r"\sum", "_"], [r"\max", "_"])
 
     def large(self, sign: str) -> float:
         self.take("_")
@@ -158,7 +161,7 @@ class LatexReader(Reader):
     def product(self) -> float:
         value = self.power()
         while True:
-            if self.next == r"\sum":
+            if self.large_sign():
                 return value * self.series()
             if self.maybe(r"\cdot"):
                 value *= self.power()

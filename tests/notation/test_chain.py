@@ -70,7 +70,7 @@ def test_a_condition_given_as_a_rule_is_refused(program: Program) -> None:
 
 def test_a_rule_given_as_a_condition_is_refused(program: Program) -> None:
     problems = check(replace(CHAIN, steps=(PICK, replace(LAST, relies_on=("A",)))), program)
-    assert problems == ("softmax: line 2 does not need p.A (1.48e-16)",) or "does not need p.A" in problems[0]
+    assert "line 2 does not need p.A" in problems[0]
 
 
 def test_a_condition_that_names_one_quantity_too_many_is_refused(program: Program) -> None:

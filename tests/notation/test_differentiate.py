@@ -19,7 +19,7 @@ from glassformer.notation.differentiate import (
 )
 from glassformer.notation.operands import complete, draw
 from glassformer.notation.parse import parse_expression
-from glassformer.notation.tree import Idx, bound_letters, free_letters, refs
+from glassformer.notation.tree import Idx, bound_letters, free_letters, refs, rename_names
 
 SIZES = {"n": 3, "n_k": 3, "d": 4, "N": 5, "H": 2, "d_k": 2, "eps": 0.1}
 
@@ -56,8 +56,6 @@ def program_of(formula: str) -> Program:
     )
     program = build_program([place(part, "p")], SIZES)
     names = {name: f"p.{name}" for name in ("X", "W", "t")}
-    from glassformer.notation.tree import rename_names
-
     statement = program.definition("p.Y")
     assert statement is not None
     changed = Statement(
@@ -77,7 +75,7 @@ def program_of(formula: str) -> Program:
 def test_the_derivative_of_every_kind_of_node_equals_central_differences(formula: str) -> None:
     program = program_of(formula)
     statement, letters = program.forward[0], (("i", "n"), ("r", "d"))
-    values = draw([statement.expr, parse_expression("0")], program, np.random.default_rng(3))
+    values = draw([statement.expr], program, np.random.default_rng(3))
     values["p.t"] = np.array([2, 0, 2])
     seed = np.random.default_rng(4).standard_normal((3, 4))
     found = evaluate(derivative_contribution(statement, "p.X", letters), letters, {**values, "p.Y.grad": seed}, SIZES)
@@ -136,15 +134,14 @@ def test_a_gradient_line_with_gamma_outside_the_means_is_not_the_mechanical_deri
     whole = Statement(Y.target, "", own, opened, False, Y.consumer, Y.quantity, 0)
     found = derivative_contribution(whole, "embed.X", letters)
     names = {n: f"{norm}.{n}" for n in ("Y", "xhat", "gamma", "sd")}
-    from glassformer.notation.tree import rename_names
 
     def line(text: str) -> np.ndarray:
         return evaluate(rename_names(parse_expression(text), names), letters, values, program.scalars)
 
-    right = "(Y.grad[i,r]*gamma[r] - mean(Y.grad[i,q]*gamma[q] for q in d)" \
-        " - xhat[i,r]*mean(Y.grad[i,q]*gamma[q]*xhat[i,q] for q in d))/sd[i]"  # fmt: skip
-    wrong = "gamma[r]*(Y.grad[i,r] - mean(Y.grad[i,q] for q in d)" \
-        " - xhat[i,r]*mean(Y.grad[i,q]*xhat[i,q] for q in d))/sd[i]"  # fmt: skip
+    scaled, plain = "Y.grad[i,{0}]*gamma[{0}]", "Y.grad[i,{0}]"
+    form = "({r} - mean({q} for q in d) - xhat[i,r]*mean({q}*xhat[i,q] for q in d))/sd[i]"
+    right = form.format(r=scaled.format("r"), q=scaled.format("q"))
+    wrong = "gamma[r]*" + form.format(r=plain.format("r"), q=plain.format("q"))
     values = draw([found, rename_names(parse_expression(right), names)], program, rng)
     values = complete(values, [f"{norm}.{n}" for n in ("mu", "var", "sd", "xhat")], program, rng)
     truth = evaluate(found, letters, values, program.scalars)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from decoders import random_decoder
 from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, definitions
 from glassformer.notation import (
     EvaluationError,
-    Kind,
     NotationError,
     Program,
     Statement,
@@ -26,7 +26,7 @@ from glassformer.notation import (
 )
 from glassformer.notation.check import check_statement
 from glassformer.notation.legend import LETTERS
-from glassformer.notation.tree import Const, Expr, Ref, refs, rename_names, walk
+from glassformer.notation.tree import Const, Expr, refs, rename_names, walk
 from glassformer.tracing.record import Sample, record
 from glassformer.tracing.replay import replay
 
@@ -34,23 +34,28 @@ from .mutation import Surroundings, mutants
 from .source_text import source_text
 
 # No two dimensions and no count coincide, so no exchange of axes or divisors can pass by luck.
-N, CONTEXT, D, HEADS, D_K, D_V, D_FF, LENGTH, SCORED = 7, 9, 10, 2, 3, 4, 11, 8, 5
+N, CONTEXT, D, HEADS, D_K, D_V, D_FF = 7, 9, 10, 2, 3, 4, 11
 TOKENS = (3, 1, 3, 5, 1, 0, 3, 6)
 TARGETS = (1, -100, 5, 1, -100, 3, 6, -100)
 
-CHECKER, EVALUATION, VALUES, ORDER, STRUCTURE = "checker", "evaluation", "values", "order", "structure"
+CHECKER = "the checker"
+EVALUATION = "an evaluation error"
+VALUES = "the replay law"
+ORDER = "the order of computation"
+STRUCTURE = "the structure"
+GUARDS = (CHECKER, EVALUATION, VALUES, ORDER, STRUCTURE)
+
+# A key bias adds one number to every score of a row, which softmax ignores: its gradient is nothing but rounding.
+ZERO_IN_THEORY = frozenset({"attn.b_K.grad via attn.K"})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A decoder that ran once: its program, every recorded value and autograd gradient by key."""
+    """A decoder that ran once: its program, recorded values and autograd gradients by key, what can be infinite."""
 
     program: Program
     values: Mapping[str, np.ndarray[Any, Any]]
-
-    @property
-    def infinite(self) -> set[str]:
-        return {s.target for s in self.program.forward if Const("inf") in set(walk(s.expr))}
+    infinite: set[str]
 
     def around(self) -> Surroundings:
         axes = {id: tuple(dim for _, dim in placed.axes) for id, placed in self.program.quantities.items()}
@@ -60,7 +65,7 @@ class Case:
 
 
 @functools.cache
-def case(activation: str = "gelu", gamma: float | None = None) -> Case:
+def case(activation: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
     """A decoder with everything on, at random values (``gamma`` fixes every norm's scale), and what it recorded."""
     config = DecoderConfig(
         vocab_size=N,
@@ -72,7 +77,7 @@ def case(activation: str = "gelu", gamma: float | None = None) -> Case:
         ffn=FeedForwardConfig(d_ff=D_FF, activation=activation),
         head_bias=True,
     )
-    model = random_decoder(config)
+    model = random_decoder(config, seed)
     with torch.no_grad():
         # One unit of the feed-forward network is exactly 0 everywhere: at its kink, where ReLU's derivative is a choice.
         model.blocks[0].ffn.W_1[:, 4] = 0.0
@@ -82,8 +87,9 @@ def case(activation: str = "gelu", gamma: float | None = None) -> Case:
                 parameter.fill_(gamma)
     targets = torch.tensor(TARGETS)
     sample = Sample(torch.tensor(TOKENS), targets, targets >= 0)
-    program = definitions(config, LENGTH)
-    return Case(program, record(model, sample, program))
+    program = definitions(config, len(TOKENS))
+    infinite = {s.target for s in program.forward if Const("inf") in set(walk(s.expr))}
+    return Case(program, record(model, sample, program), infinite)
 
 
 def title(statement: Statement) -> str:
@@ -96,46 +102,57 @@ def short(text: str) -> str:
     return text.replace("blocks.0.", "")
 
 
-def fate(case: Case, statement: Statement, expr: Expr | None) -> str | None:
-    """What catches ``expr`` in place of ``statement``'s right side (None: the statement forgotten); None when nothing."""
-    program = case.program
-    wrong = None if expr is None else dataclasses.replace(statement, expr=expr)
-    if wrong is not None:
-        try:
-            check_statement(wrong, program, case.infinite)
-        except NotationError:
-            return CHECKER
-    return numbers(case, exchanged(program, {statement: wrong}), statement.target, statement.face)
+@dataclass(frozen=True)
+class Fate:
+    """``by`` is the guard that caught a wrong version (None: it lives); ``apart`` is how far off its values were."""
+
+    by: str | None
+    apart: float = math.inf
 
 
-def exchanged(program: Program, changes: Mapping[Statement, Statement | None]) -> Program:
-    """``program`` with statements exchanged, or forgotten where the change is None."""
+def fate(case: Case, statement: Statement, expr: Expr) -> Fate:
+    """What becomes of ``expr`` in place of ``statement``'s right side."""
+    wrong = dataclasses.replace(statement, expr=expr)
+    try:
+        check_statement(wrong, case.program, case.infinite)
+    except NotationError:
+        return Fate(CHECKER)
+    return numbers(case, exchanged(case.program, statement, wrong), statement)
 
-    def changed(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-        after = (changes.get(s, s) for s in statements)
-        return tuple(s for s in after if s is not None)
+
+def exchanged(program: Program, right: Statement, *wrong: Statement) -> Program:
+    """``program`` with ``wrong`` (nothing, or several) in the place of its statement ``right``."""
+
+    def changed(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        at = next((k for k, s in enumerate(statements) if s is right), None)
+        return statements if at is None else (*statements[:at], *wrong, *statements[at + 1 :])
 
     return dataclasses.replace(program, forward=changed(program.forward), backward=changed(program.backward))
 
 
-def numbers(case: Case, wrong: Program, target: str, face: str) -> str | None:
-    """What catches the wrong program, whose statements for ``target`` and ``face`` (only) differ from the right one's."""
+def numbers(case: Case, wrong: Program, changed: Statement) -> Fate:
+    """What becomes of a program of which only the statements for the target of ``changed`` are not the right ones."""
+
+    def same_target(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+        return tuple(s for s in statements if (s.target, s.face) == (changed.target, changed.face))
+
     about = dataclasses.replace(
         wrong,
-        quantities={target: wrong.quantities[target]},
-        forward=tuple(s for s in wrong.forward if (s.target, s.face) == (target, face)),
-        backward=tuple(s for s in wrong.backward if (s.target, s.face) == (target, face)),
+        quantities={changed.target: wrong.quantities[changed.target]},
+        forward=same_target(wrong.forward),
+        backward=same_target(wrong.backward),
     )
     try:
-        if not replay(about, (), case.values).holds:
-            return VALUES
+        law = replay(about, (), case.values)
+        if not law.holds:
+            return Fate(VALUES, law.largest)
         computed = run(wrong.statements, leaves(case), wrong.scalars)
     except EvaluationError as error:
         # Something is read before it is computed: its own value, or a gradient that is not complete yet.
-        return ORDER if str(error).startswith("no value for") else EVALUATION
+        return Fate(ORDER if str(error).startswith("no value for") else EVALUATION)
     if {name for name in case.values if name.endswith(".grad")} - set(computed):
-        return ORDER
-    return None if structure_holds(wrong) else STRUCTURE
+        return Fate(ORDER)
+    return Fate(None if structure_holds(wrong) else STRUCTURE)
 
 
 def leaves(case: Case) -> dict[str, np.ndarray[Any, Any]]:
@@ -154,11 +171,18 @@ def structure_holds(program: Program) -> bool:
 
 
 @dataclass(frozen=True)
-class Fates:
-    """How many wrong versions of some statements each guard caught, and those that nothing caught."""
+class Tally:
+    """``caught`` counts wrong versions by (kind of change, guard); ``survivors`` lists what nothing caught.
 
-    caught: Counter[str]
+    ``closest`` is the smallest distance, in units of the replay law, of a version that its values betrayed.
+    """
+
+    caught: Counter[tuple[str, str]]
     survivors: Mapping[str, frozenset[str]]
+    closest: float
+
+    def by(self, guard: str) -> int:
+        return sum(count for (_, by), count in self.caught.items() if by == guard)
 
     @property
     def total(self) -> int:
@@ -166,26 +190,30 @@ class Fates:
 
 
 @functools.cache
-def fates_of(activation: str, part: str) -> Fates:
-    """The fates of all mechanical wrong versions of the gradient (``part`` is ``backward``) or forward statements."""
+def tally(activation: str, part: str) -> Tally:
+    """The fates of all mechanical wrong versions of the definitions (``forward``) or gradients (``backward``)."""
     here = case(activation)
     around = here.around()
-    caught: Counter[str] = Counter()
-    survivors: dict[str, frozenset[str]] = {}
-    statements: tuple[Statement, ...] = getattr(here.program, part)
-    for statement in statements:
-        if activation == "relu" and not statement.consumer.endswith("ffn.C"):
-            continue  # everything else is as with GELU
-        alive = set()
+    caught: Counter[tuple[str, str]] = Counter()
+    survivors: dict[str, set[str]] = {}
+    closest = math.inf
+    for statement in statements_of(activation, part):
         for mutant in mutants(statement, around):
-            by = fate(here, statement, mutant.expr)
-            if by is None:
-                alive.add(short(source_text(mutant.expr)))
+            end = fate(here, statement, mutant.expr)
+            if end.by is None:
+                survivors.setdefault(title(statement), set()).add(short(source_text(mutant.expr)))
             else:
-                caught[by] += 1
-        if alive:
-            survivors[title(statement)] = frozenset(alive)
-    return Fates(caught, survivors)
+                caught[mutant.what, end.by] += 1
+            if title(statement) not in ZERO_IN_THEORY:
+                closest = min(closest, end.apart)
+    return Tally(caught, {name: frozenset(texts) for name, texts in survivors.items()}, closest)
+
+
+def statements_of(activation: str, part: str) -> tuple[Statement, ...]:
+    """The statements whose wrong versions are made. With ReLU only its own: everything else is as with GELU."""
+    program = case(activation).program
+    statements = program.forward if part == "forward" else program.backward
+    return tuple(s for s in statements if activation == "gelu" or s.consumer.endswith("ffn.C"))
 
 
 def written(program: Program, consumer: str, text: str) -> tuple[Statement, ...]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.page import document
-from glassformer.tracing import Trace, trace_toy24
+from glassformer.page import build, document
+from glassformer.tracing import Trace, header_of, tensors_of, trace_toy24
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -34,7 +34,9 @@ class Opened:
         return [float(x) for x in self.page.evaluate(NUMBERS, key)]
 
 
-NUMBERS = "key => Array.from(window.glassformer.engine.value(key), x => Number.isFinite(x) ? x : String(x).toLowerCase())"
+NUMBERS = (
+    "key => Array.from(window.glassformer.engine.value(key), x => Number.isFinite(x) ? x : String(x).toLowerCase())"
+)
 
 
 def browser_path() -> str | None:
@@ -73,6 +75,18 @@ def toy() -> Trace:
     return trace_toy24()
 
 
+@pytest.fixture(scope="session")
+def toy_header(toy: Trace) -> dict[str, Any]:
+    """Its header; making one derives every formula, so it is made once. Tests copy it before they change it."""
+    return header_of(toy)
+
+
+@pytest.fixture(scope="session")
+def toy_page(built: str, toy: Trace, toy_header: dict[str, Any]) -> str:
+    """Its page."""
+    return build(toy_header, tensors_of(toy))
+
+
 @pytest.fixture
 def open_page(browser: Browser, built: str, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
     """Opens HTML in a fresh context whose network is off; at the end no page may have complained or asked for anything.
@@ -91,7 +105,9 @@ def open_page(browser: Browser, built: str, tmp_path: Path) -> Iterator[Callable
         opened.page.on("console", lambda message: opened.complaints.append(f"{message.type}: {message.text}"))
         opened.page.on("pageerror", lambda error: opened.complaints.append(f"error: {error}"))
         opened.page.on("request", lambda request: opened.requests.append(request.url))
-        opened.page.on("dialog", lambda dialog: (opened.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        opened.page.on(
+            "dialog", lambda dialog: (opened.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss())
+        )
         opened.page.goto(file.as_uri())
         if quiet:
             watched.append(opened)

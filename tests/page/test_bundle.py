@@ -44,7 +44,9 @@ def test_every_source_counts_for_the_stamp(hook: ModuleType, root: Path, tmp_pat
     assert len(changed) == 6
 
 
-def test_a_current_page_is_not_built_again(hook: ModuleType, built: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_current_page_is_not_built_again(
+    hook: ModuleType, built: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("it was built again"))
     hook.CustomBuildHook(str(root), {}, None, None, "", "wheel").initialize("standard", {})
 
@@ -104,7 +106,9 @@ def test_the_policy_lets_run_only_what_was_built(built: str) -> None:
 
 
 def test_the_policy_comes_before_anything_it_governs(built: str) -> None:
-    assert built.index("Content-Security-Policy") < min(built.index("<script"), built.index("<style"), built.index("<link"))
+    assert built.index("Content-Security-Policy") < min(
+        built.index("<script"), built.index("<style"), built.index("<link")
+    )
 
 
 def test_nothing_is_loaded_from_outside(built: str) -> None:

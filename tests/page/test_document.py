@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import runpy
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,14 +14,14 @@ import pytest
 
 from glassformer.errors import UserError
 from glassformer.page import build, document
-from glassformer.tracing import Trace, header_of, tensors_of
+from glassformer.tracing import header_of
 
 HOSTILE = (
     "</script><img src=x onerror=alert(1)>",
     "<!--<script>",
     "</SCRIPT >",
     "]]>",
-    '"\'`&amp;&lt;',
+    "\"'`&amp;&lt;",
     "\x00\x07\x1b[31m\x7f",
     "\u2028\u2029\u202e",
     "\ud800",
@@ -90,7 +91,11 @@ def test_every_tensor_keeps_its_bits(html: str) -> None:
 
 
 def test_the_header_arrives_as_it_was(html: str) -> None:
-    header: dict[str, Any] = {"vocabulary": list(HOSTILE), "n": np.int64(2), "nested": [{"x": np.float64(0.1), "y": (1, None)}]}
+    header: dict[str, Any] = {
+        "vocabulary": list(HOSTILE),
+        "n": np.int64(2),
+        "nested": [{"x": np.float64(0.1), "y": (1, None)}],
+    }
     blocks = parsed(build(header, {}))
     back = json.loads(blocks.data["glassformer-header"])
     assert back == {"vocabulary": list(HOSTILE), "n": 2, "nested": [{"x": 0.1, "y": [1, None]}]}
@@ -133,7 +138,24 @@ def test_a_checkout_without_the_built_page_says_what_to_do(monkeypatch: pytest.M
         build({}, {})
 
 
-def test_a_trace_fits_a_page_of_moderate_size(built: str, toy: Trace) -> None:
-    data = build(header_of(toy), tensors_of(toy))
-    assert len(data) - len(built) < 400_000
+def test_a_trace_fits_a_page_of_moderate_size(built: str, toy_page: str) -> None:
+    assert len(toy_page) - len(built) < 400_000
     assert len(built) < 900_000
+
+
+def test_the_fixtures_of_the_unit_tests_read_as_this_version_writes(root: Any, toy_header: dict[str, Any]) -> None:
+    """The page's printers are compared with Python's on these files, so they must be Python's of today."""
+    make = runpy.run_path(str(root / "web" / "fixtures" / "make.py"))
+    toy = json.loads((root / "web" / "fixtures" / "toy24.json").read_text("utf-8"))["header"]
+    decoder = json.loads((root / "web" / "fixtures" / "decoder.json").read_text("utf-8"))
+    for kept, fresh in ((toy, toy_header), (decoder, header_of(make["decoder"]()))):
+        assert formulas(kept) == formulas(fresh), "run: python web/fixtures/make.py"
+
+
+def formulas(header: dict[str, Any]) -> list[Any]:
+    """Everything of a header that printing depends on; where it stands in the source does not."""
+    plain = json.loads(json.dumps(header))
+    dropped = {"file", "line", "en", "zh"}
+    return [
+        {k: v for k, v in item.items() if k not in dropped} for item in [*plain["quantities"], *plain["statements"]]
+    ]

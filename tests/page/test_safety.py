@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from glassformer.page import build
-from glassformer.tracing import Trace, header_of, tensors_of
+from glassformer.tracing import Trace, tensors_of
 
 from .test_document import HOSTILE
 
@@ -18,8 +18,19 @@ ATTACK = "</script><script>document.title = 'broken in'</script><img src=x onerr
 COUNT = "() => [...document.querySelectorAll('script:not([data-key]), img, iframe, object, embed, base')].length"
 
 
-def hostile_header(toy: Trace, texts: tuple[str, ...]) -> dict[str, Any]:
-    header = header_of(toy)
+@pytest.fixture(scope="module")
+def clean_count(browser: Any, toy_page: str, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many elements that could run or load something the page has of its own."""
+    file = tmp_path_factory.mktemp("clean") / "page.html"
+    file.write_text(toy_page, "utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    count = int(page.evaluate(COUNT))
+    page.close()
+    return count
+
+
+def hostile_header(header: dict[str, Any], texts: tuple[str, ...]) -> dict[str, Any]:
     return {
         **header,
         "title": {"en": texts[0], "zh": texts[0]},
@@ -29,14 +40,17 @@ def hostile_header(toy: Trace, texts: tuple[str, ...]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE), 3))
-def test_hostile_texts_are_inert(open_page: Callable[..., Any], toy: Trace, start: int) -> None:
+def test_hostile_texts_are_inert(
+    open_page: Callable[..., Any], toy: Trace, toy_header: dict[str, Any], clean_count: int, start: int
+) -> None:
     texts = tuple((HOSTILE * 2)[start : start + 3])
-    clean = open_page(build(header_of(toy), tensors_of(toy)))
-    opened = open_page(build(hostile_header(toy, texts), tensors_of(toy)))
+    opened = open_page(build(hostile_header(toy_header, texts), tensors_of(toy)))
     opened.page.wait_for_timeout(200)
-    shown = opened.page.evaluate("() => window.glassformer.header.vocabulary.map(t => Array.from(t, c => c.codePointAt(0)))")
+    shown = opened.page.evaluate(
+        "() => window.glassformer.header.vocabulary.map(t => Array.from(t, c => c.codePointAt(0)))"
+    )
     assert shown == [[ord(c) for c in text] for text in texts]
-    assert opened.page.evaluate(COUNT) == clean.page.evaluate(COUNT)
+    assert opened.page.evaluate(COUNT) == clean_count
 
 
 def test_an_attack_that_gets_into_the_page_does_not_run(open_page: Callable[..., Any], built: str) -> None:
@@ -56,16 +70,16 @@ def test_the_attack_is_real(open_page: Callable[..., Any], built: str) -> None:
     assert opened.page.title() == "broken in"
 
 
-def test_the_page_can_neither_send_nor_load(open_page: Callable[..., Any], toy: Trace) -> None:
-    opened = open_page(build(header_of(toy), tensors_of(toy)), quiet=False)
+def test_the_page_can_neither_send_nor_load(open_page: Callable[..., Any], toy_page: str) -> None:
+    opened = open_page(toy_page, quiet=False)
     attempts = """async () => {
       const tried = [];
       try { await fetch("http://127.0.0.1:9/"); tried.push("fetch"); } catch {}
-      try { new Function("return 1")(); tried.push("Function"); } catch {}
       try { document.createElement("div").innerHTML = "<b>x</b>"; tried.push("innerHTML"); } catch {}
       return tried;
     }"""
     assert opened.page.evaluate(attempts) == []
+    assert any("connect-src 'none'" in complaint for complaint in opened.complaints)
 
 
 def test_a_page_without_a_trace_says_so(open_page: Callable[..., Any], built: str) -> None:

@@ -16,9 +16,7 @@ HAMLET = (
     "# Hamlet\n\n## ACT I\n\n_Enter GHOST_\n\n**HAMLET**  \nTo be, or not to be:  \n"
     "__\\[Aside]_ that\\--is *not*  \nthe question.\n"
 )
-HAMLET_PLAIN = (
-    "Hamlet\n\nACT I\n\nEnter GHOST\n\nHAMLET\nTo be, or not to be:\n[Aside] that--is not\nthe question.\n"
-)
+HAMLET_PLAIN = "Hamlet\n\nACT I\n\nEnter GHOST\n\nHAMLET\nTo be, or not to be:\n[Aside] that--is not\nthe question.\n"
 BOMB = "raise SystemExit('imported')\n"
 
 

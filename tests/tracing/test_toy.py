@@ -6,8 +6,8 @@ import json
 import random
 
 import pytest
-import toy_oracle
 
+import toy_oracle
 from glassformer.errors import UserError
 from glassformer.tracing import ToySettings, header_of, reference_json, trace_toy24
 

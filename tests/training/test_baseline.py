@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from learning import tokens_of, words_text
 
 from glassformer.training.baseline import fit_bigram
+from learning import tokens_of, words_text
 
 
 def plain_loss(text: str, counted: str, shares: tuple[float, float, float], size: int) -> float:
     """The definition, character by character, over the pairs of ``text``."""
     total = 0.0
-    for v, w in zip(text, text[1:], strict=False):
+    for v, w in itertools.pairwise(text):
         followed = sum(counted[k] == v for k in range(len(counted) - 1))
         both = sum(counted[k : k + 2] == v + w for k in range(len(counted) - 1))
         unigram = counted.count(w) / len(counted)

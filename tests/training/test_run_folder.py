@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from learning import tiny_decoder
 
 from glassformer.errors import UserError
 from glassformer.text import CharacterTokenizer
 from glassformer.training import RunFolder, load_run
 from glassformer.training.run_folder import FORMAT
+from learning import tiny_decoder
 
 FILES = {"metrics.jsonl", "config.json", "model.safetensors", "tokenizer.json", "samples.txt", "manifest.json"}
 NEEDED = ["config.json", "model.safetensors", "tokenizer.json"]
@@ -200,7 +200,7 @@ save(Path(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("writes", [0, 2, 4])
+@pytest.mark.parametrize("writes", [1, 4])
 def test_a_run_killed_between_two_writes_claims_nothing(tmp_path: Path, writes: int) -> None:
     here = Path(__file__).parent
     command = [sys.executable, "-c", KILLED, str(tmp_path / "mine"), str(writes), str(here), str(here.parent)]

@@ -3,7 +3,9 @@ import { options } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./state/keyboard.ts";
 import { MarksContext, marksOf } from "./state/marks.ts";
+import { picture } from "./state/text.ts";
 import { remember, resolveTheme } from "./state/settings.ts";
+import type { Cell } from "./state/store.ts";
 import { SessionContext, useSession, useSpeech, useStore, type Session } from "./state/session.ts";
 import { Derivations } from "./views/derivations.tsx";
 import { Dialogs } from "./views/dialogs.tsx";
@@ -11,7 +13,7 @@ import { Inspector } from "./views/inspector.tsx";
 import { WayMap } from "./views/map.tsx";
 import { Parts } from "./views/parts.tsx";
 import { RunBar } from "./views/runbar.tsx";
-import { TopBar, Views } from "./views/topbar.tsx";
+import { Legend, TopBar, Views } from "./views/topbar.tsx";
 import { UpdatePanel } from "./views/update.tsx";
 
 /** Language and theme on the document, and in the browser's memory. */
@@ -22,7 +24,7 @@ function useSettings(): void {
   const { header } = useSession();
   useEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
-    document.title = `${pick(header.title)} · glassformer`;
+    document.title = `${picture(pick(header.title))} · glassformer`;
   }, [language]);
   useEffect(() => {
     const system = matchMedia("(prefers-color-scheme: dark)");
@@ -74,14 +76,31 @@ function useSelection(): void {
     } catch {
       // A page inside a sandboxed frame may not change its address; nothing else depends on it.
     }
-    const waiting = requestAnimationFrame(() => {
-      const cell = document.querySelector(`[data-cell="${CSS.escape(`${selected.key}:${selected.flat}`)}"]`);
-      const goal = cell ?? document.querySelector(`[data-heat="${CSS.escape(selected.key)}"]`) ?? cardOf(selected.key);
-      goal?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    });
-    return () => cancelAnimationFrame(waiting);
+    // Once for what is drawn already, once more when formulas on the way there have found their height.
+    const soon = requestAnimationFrame(() => reveal(selected));
+    const later = setTimeout(() => reveal(selected), 300);
+    return () => {
+      cancelAnimationFrame(soon);
+      clearTimeout(later);
+    };
   }, [selected, view]);
 }
+
+/** Brings a cell into the free part of the window, between the bar above and (on a phone) the panel below. */
+function reveal({ key, flat }: Cell): void {
+  const goal =
+    document.querySelector(`main [data-cell="${CSS.escape(`${key}:${flat}`)}"]`) ??
+    document.querySelector(`main [data-heat="${CSS.escape(key)}"]`) ??
+    cardOf(key);
+  if (!goal) return;
+  const panel = document.getElementById("inspector");
+  const covered = panel && getComputedStyle(panel).position === "fixed" ? panel.getBoundingClientRect().height : 0;
+  const { top, bottom } = goal.getBoundingClientRect();
+  if (top < BAR || bottom > window.innerHeight - covered) goal.scrollIntoView({ block: "center", inline: "nearest" });
+}
+
+/** Height of the bar that stays at the top of the window. */
+const BAR = 64;
 
 function cardOf(key: string): Element | null {
   return document.getElementById(`card-${key.replace(/\.(grad|new|after)$/, "")}`);
@@ -108,6 +127,7 @@ function Page() {
       <div class="columns">
         <WayMap />
         <main id="way" ref={main} tabIndex={-1}>
+          <Legend />
           {view === "update" && <UpdatePanel />}
           <Parts />
           <Derivations />

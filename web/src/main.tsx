@@ -1,15 +1,20 @@
 /** Where the page starts: read the trace, build the computer, draw. */
 import "katex/dist/katex.css";
 import "./styles/theme.css";
+import "./styles/base.css";
 import "./styles/layout.css";
+import "./styles/parts.css";
 import "./styles/matrices.css";
-import "./styles/panels.css";
+import "./styles/map.css";
+import "./styles/inspector.css";
+import "./styles/sections.css";
 import "./styles/print.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { traceOfDocument, type Trace } from "./data/trace.ts";
 import type { Header } from "./data/types.ts";
 import { Engine } from "./notation/engine.ts";
+import { styleOf } from "./notation/symbols.ts";
 import { select } from "./state/actions.ts";
 import type { Session } from "./state/session.ts";
 import { cellOfAddress, startingLanguage, startingState } from "./state/settings.ts";
@@ -29,7 +34,7 @@ function begin(trace: Trace): Session {
   engine.recompute();
   const structure = structureOf(header);
   const store = new Store(startingState(header, structure, engine, startingLanguage(document.documentElement.lang)));
-  const session: Session = { trace, header, structure, engine, store, running: null };
+  const session: Session = { trace, header, structure, engine, store, style: styleOf(header), running: null };
   const named = cellOfAddress(location.hash, engine);
   if (named) select(session, named);
   return session;

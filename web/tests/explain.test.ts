@@ -7,7 +7,7 @@ import { exprLatex } from "../src/notation/latex.ts";
 import { frameOf } from "../src/notation/plain.ts";
 import { styleOf } from "../src/notation/symbols.ts";
 
-const { header, tensors } = JSON.parse(readFileSync(process.env.TRACE ?? new URL("../fixtures/toy24.json", import.meta.url), "utf8")) as {
+const { header, tensors } = JSON.parse(readFileSync(new URL("../fixtures/toy24.json", import.meta.url), "utf8")) as {
   header: Header;
   tensors: Record<string, (number | null)[]>;
 };
@@ -25,19 +25,20 @@ const bare = (tex: string): string => {
   return text;
 };
 
-describe("formulas", () => {
-  test("the page writes every index formula as Python does", () => {
-    const style = styleOf(header);
-    for (const { target, face, letters, expr, adds, latex } of header.statements) {
+const decoder = JSON.parse(readFileSync(new URL("../fixtures/decoder.json", import.meta.url), "utf8")) as Header;
+
+describe.each([["the 24-parameter model", header], ["a decoder with everything", decoder]])("formulas of %s", (_, read) => {
+  const style = styleOf(read);
+
+  test("are written in the page as in Python", () => {
+    for (const { target, face, letters, expr, adds, latex } of read.statements) {
       const [left] = style.cell(target, face, letters.map(([letter]) => letter));
-      const text = `${left} ${adds ? "\\mathrel{+}=" : "="} ${exprLatex(expr, style, frameOf())}`;
-      expect(text).toBe(latex.index);
+      expect(`${left} ${adds ? "\\mathrel{+}=" : "="} ${exprLatex(expr, style, frameOf())}`).toBe(latex.index);
     }
   });
 
-  test("the page writes every symbol as Python does", () => {
-    const style = styleOf(header);
-    for (const { id, latex } of header.quantities) expect(style.name(id)).toBe(latex);
+  test("have the symbols that they have in Python", () => {
+    for (const { id, latex } of read.quantities) expect(style.name(id)).toBe(latex);
   });
 });
 
@@ -69,7 +70,7 @@ describe("the arithmetic of a cell", () => {
     }
   });
 
-  test.runIf(header.source === "toy24")("of the attention coefficient reads as in the notes", () => {
+  test("of the attention coefficient reads as in the notes", () => {
     const explained = engine.arithmetic("blocks.0.attn.A", 2);
     expect(explained.entry).toBe("a_21");
     expect(explained.python).toBe("blocks.0.attn.A[0,1,0]");
@@ -85,7 +86,7 @@ describe("the arithmetic of a cell", () => {
     ]);
   });
 
-  test.runIf(header.source === "toy24")("of a gradient names each path", () => {
+  test("of a gradient names each path", () => {
     const explained = engine.arithmetic("embed.X.grad", 2);
     expect(explained.via.map(({ consumer }) => consumer).sort()).toEqual(
       ["blocks.0.R", "blocks.0.attn.K", "blocks.0.attn.Q", "blocks.0.attn.V"].sort(),

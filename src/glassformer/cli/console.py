@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
+from ..notation.quantity import Quantity
 from ..text.visible import visible
 
 # What a terminal without Unicode prints instead; anything else it cannot show is an error, never a wrong letter.
@@ -17,7 +18,7 @@ _PLAIN = str.maketrans(
         "−": "-", "√": "sqrt ", "Σ": "sum ", "·": "*", "∂": "d", "η": "eta", "∞": "inf", "→": "->", "≤": "<=", "…": "...",
         "“": '"', "”": '"', "—": "-", "–": "-", "×": "x", "ε": "eps", "≈": "~", "π": "pi", "γ": "gamma", "β": "beta",
         "μ": "mu", "Λ": "Lambda", "θ": "theta", "σ": "sigma", "∈": "in", "∉": "not in", "⟨": "<", "⟩": ">", "ℓ": "l",
-        "²": "^2", "⊤": "T", "ℒ": "L",
+        "²": "^2", "⊤": "T", "ℒ": "L", "─": "-",
     }
 )  # fmt: skip
 _COMBINING = dict.fromkeys(range(0x300, 0x370))
@@ -57,6 +58,17 @@ def _fit(line: str, encoding: str) -> str:
             f"Its encoding is {encoding}.",
             "Set PYTHONIOENCODING=utf-8, or write to a file with --json FILE or --html FILE.",
         ) from None
+
+
+def both_names(quantity: Quantity, lang: str) -> str:
+    """The quantity's names, ``lang`` first; the other one only where the terminal can show it."""
+    first, second = (quantity.en, quantity.zh) if lang == "en" else (quantity.zh, quantity.en)
+    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    try:
+        second.encode(encoding)
+    except UnicodeEncodeError:
+        return first
+    return f"{first} · {second}"
 
 
 def number(x: float, digits: int = 6) -> str:

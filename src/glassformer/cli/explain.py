@@ -11,7 +11,7 @@ import typer
 from ..errors import UserError
 from ..notation.tree import Idx, Ref, refs
 from ..text.visible import visible
-from .console import number, write
+from .console import both_names, number, write
 from .subject import Language, Request, open_subject
 from .trace import Cells, Eta, Subject, Target, Tokens, rate_of
 from .words import EXPLAIN
@@ -57,7 +57,7 @@ def explanation(trace: Trace, cell: Cell, lang: str) -> list[str]:
     id, face, index = cell
     quantity = trace.program.quantities[id].quantity
     words = EXPLAIN[lang]
-    lines = [f"{quantity.en} · {quantity.zh}  [{quantity.kind.value}]  {id}{'.' + face if face else ''}"]
+    lines = [f"{both_names(quantity, lang)}  [{quantity.kind.value}]  {id}{'.' + face if face else ''}"]
     lines += _arithmetic(trace, cell, lang)
     lines += [f"{words['formula']}: {line}" for line in _formulas(trace, id, face)]
     if face == "grad" and id in trace.witnesses:

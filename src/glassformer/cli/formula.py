@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UserError, did_you_mean
-from .console import write
+from .console import both_names, write
 from .subject import Language
 from .words import AXES, FORMULA
 
@@ -74,7 +74,7 @@ def _describe(
 
     words, placed = FORMULA[lang], places[0]
     note = "" if variant == "1/1" else f"   ({words['variant']} {variant})"
-    yield f"{quantity.name}{'.' + face if face else ''}  {quantity.en} · {quantity.zh}  [{quantity.kind.value}]{note}"
+    yield f"{quantity.name}{'.' + face if face else ''}  {both_names(quantity, lang)}  [{quantity.kind.value}]{note}"
     rows = [
         (words["symbol"], symbol_latex(placed.id, face, program)),
         (
@@ -82,12 +82,16 @@ def _describe(
             " × ".join(f"{a}: {AXES[lang].get(dim, dim)} ({dim})" for a, dim in placed.axes) or words["scalar"],
         ),
     ]
-    rows += _formulas(_statements(program, placed.id, face), program, words)
-    rows += [(words["definition"], line) for line in quantity.text.strip().splitlines()]
-    rows += [
-        (words["where"], ", ".join(dict.fromkeys(p.id for p in places))),
-        (words["place"], f"{place_of(quantity.file)}:{quantity.line}"),
-    ]
+    statements = _statements(program, placed.id, face)
+    rows += _formulas(statements, program, words)
+    if face:
+        rows += [(words["definition"], s.quantity.text.splitlines()[s.line - s.quantity.line]) for s in statements]
+        places_written = [f"{place_of(s.quantity.file)}:{s.line}" for s in statements]
+    else:
+        rows += [(words["definition"], line) for line in quantity.text.strip().splitlines()]
+        places_written = [f"{place_of(quantity.file)}:{quantity.line}"]
+    rows.append((words["where"], ", ".join(dict.fromkeys(p.id for p in places))))
+    rows += [(words["place"], written) for written in places_written]
     yield from _aligned(rows)
 
 

@@ -36,7 +36,7 @@ def _report(error: Exception) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, TyperException):
-        _complain(str(error), "", "glassformer --help lists what there is.")
+        _complain(error.format_message(), "", "glassformer --help lists what there is.")
         return 2
     if isinstance(error, UserError):
         _complain(error.fact, error.context, error.next_step)

@@ -24,6 +24,7 @@ SECONDS = 20.0
 SCORED = 131_072  # characters of the validation text that the final loss is measured on, at most
 SAMPLE = 400  # characters
 TEMPERATURE = 0.8
+PHRASE = 24  # characters to look at next, at most
 LOG_EVERY = 10  # steps
 
 
@@ -71,7 +72,7 @@ def train_command(
     model = model_config(tokenizer.vocab_size, d=d, blocks=blocks, heads=heads, context=context)
     require_window(data.train, context)
     result = run(source, tokenizer, data, model, training, out)
-    write(["", *closing_lines(result, out, phrase(source.text, data))])
+    write(["", *closing_lines(result, out, phrase(source.text[len(data.train) :], min(PHRASE, context)))])
     if result.stopped:
         raise typer.Exit(130)
 
@@ -199,14 +200,14 @@ def closing_lines(result: Result, out: Path, example: str) -> list[str]:
     ]
 
 
-def phrase(text: str, data: Split) -> str:
-    """A few words of the validation text (at most 24 characters, within one line) to look at next."""
-    lines = text[len(data.train) :].split("\n")
-    line = next((line.strip() for line in lines if len(line.strip()) >= 12 and visible(line) == line), lines[0].strip())
-    if len(line) <= 24:
-        return line or text[:2]
-    words = line[:24].rpartition(" ")[0]
-    return words or line[:12]
+def phrase(text: str, limit: int) -> str:
+    """A few words from the beginning of ``text``, within one line and at most ``limit`` characters, to look at next."""
+    lines = [line.strip() for line in text.split("\n")]
+    shown_as_is = [line for line in lines if len(line) > 1 and visible(line) == line]
+    line = next((line for line in shown_as_is if len(line) >= limit // 2), shown_as_is[0] if shown_as_is else text[:2])
+    if len(line) <= limit:
+        return line
+    return line[: limit + 1].rpartition(" ")[0].strip() or line[:limit]
 
 
 def model_config(vocab_size: int, *, d: int, blocks: int, heads: int, context: int) -> DecoderConfig:

@@ -32,6 +32,14 @@ def next_probabilities(logits: torch.Tensor, temperature: float) -> torch.Tensor
     return torch.softmax((logits - logits.max()) / temperature, dim=-1)
 
 
+def next_token(logits: torch.Tensor, temperature: float, generator: torch.Generator) -> int:
+    """One token drawn with ``next_probabilities`` of ``logits`` (N,); at temperature 0 ``generator`` is not used."""
+    probabilities = next_probabilities(logits, temperature)
+    if temperature == 0:
+        return int(_first_largest(probabilities))
+    return int(torch.multinomial(probabilities, 1, generator=generator))
+
+
 def generate(
     model: Decoder, prompt: Sequence[int], count: int, *, temperature: float = 1.0, seed: int = 0
 ) -> Iterator[int]:
@@ -57,13 +65,8 @@ def _tokens(model: Decoder, tokens: list[int], count: int, temperature: float, s
         window = torch.tensor([tokens[-model.config.context :]])
         with torch.no_grad():
             logits = model(window).logits[0, -1]
-        probabilities = next_probabilities(logits, temperature)
-        if temperature == 0:
-            chosen = int(_first_largest(logits))
-        else:
-            chosen = int(torch.multinomial(probabilities, 1, generator=generator))
-        tokens.append(chosen)
-        yield chosen
+        tokens.append(next_token(logits, temperature, generator))
+        yield tokens[-1]
 
 
 def _first_largest(logits: torch.Tensor) -> torch.Tensor:

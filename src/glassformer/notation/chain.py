@@ -150,10 +150,17 @@ def place_chain(chain: Chain, program: Program) -> PlacedChain:
 def check_chain(chain: Chain, program: Program, rng: np.random.Generator) -> ChainReport:
     """Evaluate every line on random float64 operands and compare it with the line above.
 
-    Raises ``ChainMisplaced`` when the program lacks the quantities; a wrong step is reported, not raised.
+    Raises ``ChainMisplaced`` when the program lacks the quantities; a wrong step is reported, not raised. Two
+    positions at least are needed: with one, nothing is masked, and a condition about masks cannot be broken.
     """
-    placed = place_chain(chain, program)
-    letters, steps, problems = placed.letters, [], []
+    return check_placed(place_chain(chain, program), program, rng)
+
+
+def check_placed(placed: PlacedChain, program: Program, rng: np.random.Generator) -> ChainReport:
+    """``check_chain`` for a chain that was placed before; operands are drawn anew."""
+    chain, letters = placed.chain, placed.letters
+    steps: list[StepReport] = []
+    problems: list[str] = []
     free = draw((line.expr for line in placed.lines), program, rng)
     for name in {name for line in placed.lines for name in line.names} - set(free):
         free[name] = draw_key(name, program, rng)

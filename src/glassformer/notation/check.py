@@ -71,7 +71,7 @@ def _check_letters(e: Expr, scope: Mapping[str, str], program: Program) -> None:
         case Reduce(_, body, loops, where):
             inner = dict(scope)
             for letter, dim in loops:
-                if letter in scope:
+                if letter in inner:
                     raise NotationError(f"letter {letter} is bound twice")
                 if dim != LETTERS[letter] and dim not in program.scalars:
                     raise NotationError(f"letter {letter} runs over {LETTERS[letter]}, not {dim}")

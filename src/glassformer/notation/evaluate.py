@@ -160,10 +160,8 @@ class Evaluator:
         return Named(np.broadcast_to(table[tuple(safe)], shape), letters)
 
     def function(self, name: str, args: tuple[Expr, ...], sizes: Mapping[str, int], guarded: bool) -> Named:
-        if name == "ln" and isinstance(args[0], Reduce):
-            stable = self.log_sum_exp(args[0], sizes, guarded)
-            if stable is not None:
-                return stable
+        if exponential_sum(name, args):
+            return self.log_sum_exp(args[0], sizes, guarded)
         parts, letters = together(*(self.value(a, sizes, guarded) for a in args))
         if name in ("min", "max"):
             return Named(_fold(np.minimum if name == "min" else np.maximum, parts), letters)
@@ -180,13 +178,12 @@ class Evaluator:
         weights = np.exp(shifted)
         return Named(weights / weights.sum(axis=f.letters.index(letter), keepdims=True), f.letters)
 
-    def log_sum_exp(self, total: Reduce, sizes: Mapping[str, int], guarded: bool) -> Named | None:
-        if total.op != "sum" or total.where is not None or not isinstance(total.body, Fn) or total.body.name != "exp":
-            return None
+    def log_sum_exp(self, total: Expr, sizes: Mapping[str, int], guarded: bool) -> Named:
+        """``ln(sum(exp(f)))`` shifted by the largest ``f``."""
+        assert isinstance(total, Reduce)
+        assert isinstance(total.body, Fn)
         f = self.value(total.body.args[0], {**sizes, **self.loop_sizes(total)}, guarded)
         loops = tuple(letter for letter, _ in total.loops)
-        if any(letter not in f.letters for letter in loops):
-            return None
         shifted, largest = self.shift(f, loops, guarded)
         axes = tuple(f.letters.index(letter) for letter in loops)
         kept = tuple(letter for letter in f.letters if letter not in loops)
@@ -211,7 +208,7 @@ class Evaluator:
         factors = [self.value(f, inner, guarded or where is not None) for f in product_of(e.body)]
         count = 1.0
         if where is not None:
-            factors.append(where)
+            factors = filtered(factors, where)
         have = union(*(f.letters for f in factors))
         for letter, size in loops.items():
             if letter not in have:
@@ -223,11 +220,21 @@ class Evaluator:
     def largest(
         self, e: Reduce, where: Named | None, loops: dict[str, int], inner: Mapping[str, int], guarded: bool
     ) -> Named:
-        body = self.value(e.body, inner, guarded)
+        body = self.value(e.body, inner, guarded or where is not None)
         parts, letters = together(body, where or Named(np.array(True), ()))
         masked = np.where(parts[1].astype(bool), parts[0], -np.inf)
         axes = tuple(letters.index(a) for a in loops if a in letters)
         return Named(masked.max(axis=axes), tuple(a for a in letters if a not in loops))
+
+
+def filtered(factors: list[Named], where: Named) -> list[Named]:
+    """Factors whose product is that of ``factors`` where ``where`` is true (not 0) and 0 elsewhere."""
+    chosen = Named(where.array.astype(bool), where.letters)
+    if all(np.isfinite(f.array).all() for f in factors):
+        return [*factors, chosen]
+    # What is left out may be infinite or no number (1/x at 0), and 0 times that is not 0.
+    parts, letters = together(chosen, *factors)
+    return [Named(np.where(parts[0], _fold(np.multiply, parts[1:]), 0.0), letters)]
 
 
 def product_of(e: Expr) -> list[Expr]:
@@ -239,6 +246,14 @@ def product_of(e: Expr) -> list[Expr]:
             return [Num(-1.0), *product_of(x)]
         case _:
             return [e]
+
+
+def exponential_sum(name: str, args: tuple[Expr, ...]) -> bool:
+    """Whether the function ``name`` of ``args`` is a log-sum-exp: ``ln(sum(exp(f) for ...))``, ``f`` of every letter."""
+    match name, args:
+        case "ln", (Reduce("sum", Fn("exp", (f,)), loops, None),):
+            return {letter for letter, _ in loops} <= set(free_letters(f))
+    return False
 
 
 def softmax_letter(e: Div) -> str | None:

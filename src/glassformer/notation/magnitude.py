@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from .evaluate import UNARY, Array, Evaluator, Letters, Scalars, Values, product_of, softmax_letter
+from .evaluate import (
+    UNARY,
+    Array,
+    Evaluator,
+    Letters,
+    Scalars,
+    Values,
+    exponential_sum,
+    filtered,
+    product_of,
+    softmax_letter,
+)
 from .named import Named, contract, spread, together, union
 from .tree import Add, Cond, Div, Expr, Fn, Mul, Neg, Num, Pow, Reduce, Ref
 
@@ -56,8 +67,10 @@ class _Magnitude:
                 return Named(parts[0] * parts[1] / parts[2] ** 2, letters)
             case Pow(base, exponent):
                 p = self.plain.value(exponent, sizes, guarded)
-                parts, letters = together(self.of(base, sizes, guarded), p)
-                return Named(np.power(parts[0], np.abs(parts[1])), letters)
+                parts, letters = together(self.of(base, sizes, guarded), p, self.absolute(base, sizes, guarded))
+                mag, power, size = (part.astype(np.float64) for part in parts)
+                # A negative power is a quotient: its base enters as in Div.
+                return Named(np.power(mag, np.abs(power)) * np.power(size, np.minimum(2 * power, 0.0)), letters)
             case Cond(test, then, other):
                 t = self.plain.value(test, sizes, guarded)
                 parts, letters = together(t, self.of(then, sizes, True), self.of(other, sizes, True))
@@ -96,8 +109,9 @@ class _Magnitude:
     def function(self, e: Fn, name: str, args: tuple[Expr, ...], sizes: Mapping[str, int], guarded: bool) -> Named:
         if name in ("min", "max"):
             return self.fold(np.maximum, [self.of(a, sizes, guarded) for a in args])
-        if name == "ln" and isinstance(args[0], Reduce):
+        if exponential_sum(name, args):
             inner = args[0]
+            assert isinstance(inner, Reduce)
             assert isinstance(inner.body, Fn)
             scope = {**sizes, **self.plain.loop_sizes(inner)}
             body = self.absolute(inner.body.args[0], scope, guarded)
@@ -115,12 +129,14 @@ class _Magnitude:
         inner = {**sizes, **loops}
         guarded = guarded or e.where is not None
         if e.op == "max":
-            body = self.of(e.body, inner, guarded)
-            axes = tuple(body.letters.index(a) for a in loops if a in body.letters)
-            return Named(body.array.max(axis=axes), tuple(a for a in body.letters if a not in loops))
+            chosen = self.plain.value(e.where or Num(1.0), inner, guarded)
+            parts, letters = together(self.of(e.body, inner, guarded), chosen)
+            body = np.where(parts[1].astype(bool), parts[0], 0.0)
+            axes = tuple(letters.index(a) for a in loops if a in letters)
+            return Named(body.max(axis=axes), tuple(a for a in letters if a not in loops))
         factors = [self.of(f, inner, guarded) for f in product_of(e.body)]
         if e.where is not None:
-            factors.append(self.plain.value(e.where, inner, guarded))
+            factors = filtered(factors, self.plain.value(e.where, inner, guarded))
         have = union(*(f.letters for f in factors))
         total = contract(factors, tuple(a for a in have if a not in loops))
         scale = 1.0

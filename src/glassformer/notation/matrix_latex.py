@@ -138,7 +138,7 @@ class MatrixPrinter:
     def spread(self, x: Node, rows: str | None, cols: str | None, is_row: bool) -> str:
         down, across = (_ONES if rows else ""), (rf"{_ONES}^\top" if cols else "")
         if x == Number(Num(1.0)):
-            return down + across
+            return f"{down} {across}".strip()
         inner = self.show(x, PRODUCT)
         # A number stands before the ones, a row after them.
         parts = (down, inner, across) if is_row else (inner, down, across)

@@ -7,6 +7,8 @@ one-page specification.
 from __future__ import annotations
 
 import ast
+import functools
+import sys
 import textwrap
 from dataclasses import dataclass
 from typing import NoReturn
@@ -64,9 +66,10 @@ class Line:
     offset: int
 
 
+@functools.cache
 def parse_lines(text: str) -> tuple[Line, ...]:
     """The statements of a quantity's text, in order. Raises ``NotationError``."""
-    source = textwrap.dedent(text).strip("\n")
+    source = _ascii(textwrap.dedent(text).strip("\n"))
     shift = len(text) - len(text.lstrip("\n"))
     try:
         module = ast.parse(source)
@@ -81,7 +84,15 @@ def parse_expression(source: str) -> Expr:
         body = ast.parse(source.strip(), mode="eval").body
     except SyntaxError as error:
         raise NotationError(f"not an expression: {error.msg} in {source.strip()!r}") from error
-    return _Reader(source.strip()).expr(body)
+    return _Reader(_ascii(source.strip())).expr(body)
+
+
+def _ascii(source: str) -> str:
+    # Python folds identifiers (NFKC), so an accented or styled name would silently become another one.
+    for line in source.splitlines():
+        if not line.isascii():
+            raise NotationError(f"names are ASCII: {line.strip()!r}")
+    return source
 
 
 def _line(node: ast.stmt, source: str, shift: int) -> Line:
@@ -129,28 +140,22 @@ class _Reader:
     def named(self, node: ast.expr) -> tuple[str, str]:
         match node:
             case ast.Name(id=name):
-                return self.ascii(node, name), ""
+                return name, ""
             case ast.Attribute(value=ast.Name(id=name), attr=face):
                 if face not in FACES:
                     self.refuse(node, f"the faces of a quantity are {', '.join(FACES)}")
-                return self.ascii(node, name), face
+                return name, face
             case _:
                 self.refuse(node, "a quantity is a name, perhaps with a face")
-
-    def ascii(self, node: ast.expr, name: str) -> str:
-        # Python folds identifiers (NFKC), so a Greek or accented name would silently become another one.
-        if not name.isascii():
-            self.refuse(node, "names are ASCII")
-        return name
 
     def expr(self, node: ast.expr) -> Expr:
         match node:
             case ast.Constant(value=bool()) | ast.Constant(value=str()):
                 self.refuse(node, "numbers only")
-            case ast.Constant(value=int() | float() as value):
+            case ast.Constant(value=int() | float() as value) if value <= sys.float_info.max:
                 return Num(float(value))
             case ast.Name(id=name):
-                return self.bare(node, name)
+                return self.bare(name)
             case ast.Attribute():
                 name, face = self.named(node)
                 return Ref(name, face, ())
@@ -174,8 +179,7 @@ class _Reader:
             case _:
                 self.refuse(node, "not part of the language")
 
-    def bare(self, node: ast.Name, name: str) -> Expr:
-        self.ascii(node, name)
+    def bare(self, name: str) -> Expr:
         if name in LETTERS:
             return Idx(name)
         if name in DIMENSIONS or name in HYPERPARAMETERS:
@@ -216,7 +220,9 @@ class _Reader:
         conditions: list[Expr] = []
         for loop in generator.generators:
             match loop.target, loop.iter:
-                case ast.Name(id=letter), ast.Name(id=dim) if letter in LETTERS and dim in DIMENSIONS:
+                case ast.Name(id=letter), ast.Name(id=dim) if letter in LETTERS and not loop.is_async:
+                    if dim != LETTERS[letter]:
+                        self.refuse(generator, f"letter {letter} runs over {LETTERS[letter]}, not {dim}")
                     loops.append((letter, dim))
                 case _:
                     self.refuse(generator, "a reduction runs `for LETTER in DIMENSION`")

@@ -206,11 +206,13 @@ def _expand(instance: Instance) -> Iterable[tuple[Placed, list[Statement]]]:
         if q.name in absent:
             continue
         lines = parse_lines(q.text)
-        first = lines[0]
-        if first.target != q.name or first.face or first.adds:
+        if not lines or lines[0].target != q.name or lines[0].face or lines[0].adds:
             raise NotationError(f"the text of {q.name} must begin with its own declaration or definition")
-        if len(lines) != len({(x.target, x.face, x.adds) for x in lines}) and any(not x.adds for x in lines[1:]):
-            raise NotationError(f"the text of {q.name} defines something twice")
+        if not all(x.face == "grad" and x.adds for x in lines[1:]):
+            raise NotationError(
+                f"beside its definition the text of {q.name} may only add to gradients (`X.grad[...] += ...`)"
+            )
+        first = lines[0]
         placed = Placed(present[q.name], q, letters_of(first), instance.layer, instance.path, present)
         statements = []
         for line in lines:

@@ -221,7 +221,7 @@ def _model(config: DecoderConfig, content: bytes, name: str) -> Decoder:
         tensors = safetensors.torch.load(content)
     except (SafetensorError, ValueError, KeyError) as problem:
         raise _damaged(name, f"{WEIGHTS} is not a safetensors file: {problem}") from problem
-    model = Decoder(config)
+    model = Decoder(config, torch.Generator())  # its own: loading must not disturb anybody's random numbers
     wanted = {key: tuple(p.shape) for key, p in model.named_parameters()}
     found = {key: tuple(t.shape) for key, t in tensors.items()}
     for key in sorted(wanted.keys() | found.keys()):

@@ -25,7 +25,7 @@ function focusOn(id: string): void {
 
 export function onKey(event: KeyboardEvent, session: Session): void {
   const { store, engine } = session;
-  if (event.ctrlKey || event.metaKey || event.altKey || store.get().dialog) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || store.get().dialog || !store.get().shortcuts) return;
   if (inField(event.target)) {
     if (event.key === "Escape" && event.target instanceof HTMLElement) event.target.blur();
     return;

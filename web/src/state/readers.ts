@@ -162,14 +162,17 @@ export function readersOf(cell: Cell, around: Surroundings): Readers[] {
     .filter((readers) => readers.cells.length > 0);
 }
 
+/** Weights that differ by rounding alone are equal: the first of them counts. */
+const NEARLY = 1 + 1e-9;
+
 function largest(candidates: Cell[], weight: (cell: Cell) => number): Cell | undefined {
   return candidates.reduce<Cell | undefined>(
-    (best, each) => (best === undefined || weight(each) > weight(best) ? each : best),
+    (best, each) => (best === undefined || weight(each) > weight(best) * NEARLY ? each : best),
     undefined,
   );
 }
 
-/** How many readings lie between each key and `loss.L` (forward and after), along the shortest way. */
+/** The keys from which the loss can be reached, with the number of readings on the shortest way. */
 function distances(around: Surroundings, goal: string): Map<string, number> {
   const far = new Map([[goal, 0]]);
   const queue = [goal];
@@ -189,7 +192,7 @@ function distances(around: Surroundings, goal: string): Map<string, number> {
   return far;
 }
 
-/** From a value to the loss: at each step the reader with the largest gradient. */
+/** From a value to the loss: at each fork the reader with the largest gradient, of equals the one nearest the loss. */
 function wayForward(start: Cell, around: Surroundings): Cell[] {
   const goal = keyOf("loss.L", splitKey(start.key).face === "" ? "" : "after");
   const far = distances(around, goal);
@@ -199,13 +202,13 @@ function wayForward(start: Cell, around: Surroundings): Cell[] {
   };
   const way = [start];
   for (let at = start; at.key !== goal && way.length < 200; ) {
-    const here = far.get(at.key) ?? Infinity;
-    const near = readersOf(at, around).filter(({ key }) => (far.get(key) ?? Infinity) < here);
-    const closest = Math.min(...near.map(({ key }) => far.get(key) as number));
-    const cells = near
-      .filter(({ key }) => far.get(key) === closest)
-      .flatMap(({ key, cells }) => cells.map((flat) => ({ key, flat })));
-    const next = largest(cells, weight);
+    const next = largest(
+      readersOf(at, around)
+        .filter(({ key }) => far.has(key))
+        .sort((a, b) => (far.get(a.key) ?? 0) - (far.get(b.key) ?? 0))
+        .flatMap(({ key, cells }) => cells.map((flat) => ({ key, flat }))),
+      weight,
+    );
     if (!next) break;
     way.push(next);
     at = next;

@@ -4,6 +4,7 @@ import { useContext, useEffect, useReducer, useRef } from "preact/hooks";
 import { pick, say, type Text, type Words } from "../i18n.ts";
 import type { Trace } from "../data/trace.ts";
 import type { Bilingual, Header } from "../data/types.ts";
+import type { Style } from "../notation/symbols.ts";
 import type { Engine } from "../notation/engine.ts";
 import type { State, Store } from "./store.ts";
 import type { Structure } from "./structure.ts";
@@ -13,6 +14,7 @@ export interface Session {
   header: Header;
   structure: Structure;
   engine: Engine;
+  style: Style;
   store: Store;
   /** Stops the recomputation under way, where one runs in slices. */
   running: AbortController | null;

@@ -77,6 +77,7 @@ export function startingState(header: Header, structure: Structure, engine: Engi
     dialog: null,
     walk: null,
     unfolded: {},
+    shortcuts: recall("shortcuts") !== "off",
     version: engine.version,
     edited: false,
     notice: "",

@@ -41,6 +41,8 @@ export interface State {
   walk: { id: string; step: number } | null;
   /** Ids of the derivations that are unfolded, with the number of steps shown. */
   unfolded: Readonly<Record<string, number>>;
+  /** Single keys do something outside text fields. */
+  shortcuts: boolean;
   /** Counts recomputations: a view that reads numbers depends on it. */
   version: number;
   /** Something differs from the trace. */

@@ -20,14 +20,22 @@ function scientific(x: number, digits: number): string {
   return `${mantissa.replace("-", MINUS)}·10${superscript(Number(exponent))}`;
 }
 
+/** Below this, decimals would show too few digits of the number. */
+function smallest(digits: number): number {
+  return digits < 6 ? 0.5 * 10 ** -digits : 1e-4;
+}
+
 /** A number for a table: integers plainly, others with `digits` decimals, tiny and huge ones with a power of ten. */
 export function short(x: number, digits: number): string {
   const word = special(x);
   if (word) return word;
   if (Number.isInteger(x) && Math.abs(x) < 1e7) return String(x === 0 ? 0 : x).replace("-", MINUS);
   const size = Math.abs(x);
-  if (size < 0.5 * 10 ** -digits || size >= 1e7) return scientific(x, Math.min(2, digits));
-  return x.toFixed(digits).replace("-", MINUS);
+  if (size < smallest(digits) || size >= 1e7) return scientific(x, Math.min(3, digits));
+  // A number that is short by itself (0.7) is written as it is.
+  const exact = String(x);
+  const decimals = exact.includes("e") ? Infinity : exact.length - exact.indexOf(".") - 1;
+  return (decimals < digits ? exact : x.toFixed(digits)).replace("-", MINUS);
 }
 
 /** A number in as many digits as identify it. */
@@ -38,7 +46,7 @@ export function full(x: number): string {
 /** A small difference: two significant digits. */
 export function rough(x: number): string {
   if (x === 0) return "0";
-  return special(x) ?? scientific(x, 1);
+  return Math.abs(x) >= 1e-3 ? short(x, 6) : (special(x) ?? scientific(x, 1));
 }
 
 /** What a reader typed, as a number; null when it is none. Accepts the printed minus sign. */

@@ -3,7 +3,7 @@ import { select } from "../state/actions.ts";
 import { splitKey } from "../state/keys.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
-import { cellName, cellTex, plainTex } from "../state/symbols.ts";
+import { cellName, cellTex, tensorTex } from "../state/symbols.ts";
 import { full, short } from "../state/text.ts";
 import type { CellExplanation, Contribution, Operand } from "../notation/explanation.ts";
 import { Formula, Tex } from "./formula.tsx";
@@ -56,6 +56,13 @@ function Live({ tex, operands, label }: { tex: string; operands: Operand[]; labe
   );
 }
 
+/** What a long sum leaves out. */
+function Unshown({ folded, zeros }: { folded: number; zeros: number }) {
+  const { t } = useSpeech();
+  const told = [folded > 0 ? t("foldedTerms", { folded }) : "", zeros > 0 ? t("zeroTerms", { zeros }) : ""].filter(Boolean);
+  return told.length > 0 ? <p class="quiet small">{told.join(" ")}</p> : null;
+}
+
 function Where({ part, explanation }: { part: Contribution; explanation: CellExplanation }) {
   const { t } = useSpeech();
   if (part.where.length === 0) return null;
@@ -64,9 +71,7 @@ function Where({ part, explanation }: { part: Contribution; explanation: CellExp
       {part.where.map((sum) => (
         <div key={sum.symbolic}>
           <Live tex={`${sum.symbolic} = ${sum.numeric}`} operands={explanation.operands} label={t("where")} />
-          {(sum.folded > 0 || sum.zeros > 0) && (
-            <p class="quiet small">{t("foldedTerms", { terms: sum.terms, folded: sum.folded, zeros: sum.zeros })}</p>
-          )}
+          <Unshown {...sum} />
         </div>
       ))}
     </div>
@@ -81,17 +86,21 @@ function Part({ part, explanation, several }: { part: Contribution; explanation:
     <div class="contribution">
       {sender && (
         <p class="via">
-          {t("via")} <Tex tex={plainTex(sender, session.structure)} /> {pick(sender)}
+          {t("via")} <Tex tex={tensorTex(session, sender.id)} /> {pick(sender)}
           {several && <b class="digits"> {short(part.value, 6)}</b>}
         </p>
       )}
       {part.conditions.map((condition) => (
         <p class="condition" key={condition.tex}>
-          {t("condition")} <Tex tex={condition.tex} />: {condition.holds ? t("yes") : t("no")}
+          {t("condition")} <Tex tex={condition.tex} />
         </p>
+      ))}
+      {part.notes.map((note) => (
+        <p class="condition" key={note.tex}>{t("looksUp")} <Tex tex={note.tex} /></p>
       ))}
       <Live tex={`${several ? "" : `${explanation.tex} = `}${part.symbolic}`} operands={explanation.operands} label={t("here")} />
       <Live tex={`= ${part.numeric}`} operands={explanation.operands} label={t("numbers")} />
+      <Unshown {...part} />
       <Where part={part} explanation={explanation} />
     </div>
   );
@@ -129,19 +138,20 @@ export function Arithmetic({ explanation }: { explanation: CellExplanation }) {
   if (explanation.given) return <p class="quiet">{t(face === "grad" ? "givenSeed" : "given")}</p>;
   return (
     <section aria-label={t("arithmetic")} class="arithmetic">
-      <h4>{t("arithmetic")}</h4>
+      <h3>{t("arithmetic")}</h3>
       {explanation.via.map((part) => (
         <Part key={part.statement} part={part} explanation={explanation} several={several} />
       ))}
       {several && (
         <p class="total">
-          <Tex tex={`${explanation.tex} = `} /> {explanation.via.map((part) => short(part.value, 6)).join(" + ")}
+          <Tex tex={`${explanation.tex} = `} />{" "}
+          <span class="digits">{explanation.via.map((part) => (part.value < 0 ? `(${short(part.value, 6)})` : short(part.value, 6))).join(" + ")}</span>
         </p>
       )}
       <p class="result">
         <span>{t("result")}</span> <b class="digits" data-role="result">{full(explanation.value)}</b>
       </p>
-      <h4>{t("operands")}</h4>
+      <h3>{t("operands")}</h3>
       <CellList cells={explanation.operands} label={t("operands")} />
     </section>
   );

@@ -1,10 +1,9 @@
 /** One quantity on the way: its symbol and name, its formula, its numbers. */
 import type { QuantityInfo, Statement } from "../data/types.ts";
-import { keyOf, type AnyFace } from "../state/keys.ts";
+import { cellsOf, keyOf, splitKey, type AnyFace } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import type { View } from "../state/store.ts";
-import { cellsOf } from "../state/keys.ts";
-import { plainTex, tensorTex } from "../state/symbols.ts";
+import { tensorTex } from "../state/symbols.ts";
 import { Formula, Tex, useNear } from "./formula.tsx";
 import { HeadChoice, Matrix } from "./matrix.tsx";
 
@@ -63,7 +62,7 @@ function Formulas({ view, quantity }: { view: View; quantity: QuantityInfo }) {
 
 /** θ − η · gradient = new: the update of one parameter in its three tensors. */
 function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
-  const { structure } = useSession();
+  const session = useSession();
   const columns: { face: AnyFace; before: string | null }[] = [
     { face: "", before: null },
     { face: "grad", before: "-\\,\\eta\\,\\cdot" },
@@ -75,7 +74,7 @@ function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
         <>
           {before !== null && <span class="update-sign"><Tex tex={before} /></span>}
           <figure>
-            <figcaption><Tex tex={tensorTex(quantity, face, structure)} /></figcaption>
+            <figcaption><Tex tex={tensorTex(session, quantity.id, face)} /></figcaption>
             <Matrix keyName={keyOf(quantity.id, face)} />
           </figure>
         </>
@@ -90,12 +89,19 @@ function faceOf(view: View, quantity: QuantityInfo, key: string): AnyFace {
   return quantity.kind === "parameter" ? "new" : "after";
 }
 
-export function Card({ quantity, view }: { quantity: QuantityInfo; view: View }) {
+interface CardProps {
+  quantity: QuantityInfo;
+  view: View;
+  /** Its place among the headings of the page. */
+  level: "h3" | "h4";
+}
+
+export function Card({ quantity, view, level: Title }: CardProps) {
   const session = useSession();
   const { pick } = useSpeech();
   const [place, near] = useNear<HTMLElement>();
   const keys = keysIn(view, quantity, session);
-  const chosen = useStore((state) => state.selected !== null && keys !== null && state.selected.key === keys.key);
+  const chosen = useStore((state) => state.selected !== null && splitKey(state.selected.key).id === quantity.id);
   if (!keys) return null;
   const face = faceOf(view, quantity, keys.key);
   const kind = face === "grad" ? "gradient" : quantity.kind;
@@ -108,15 +114,15 @@ export function Card({ quantity, view }: { quantity: QuantityInfo; view: View })
       aria-label={`${pick(quantity)} ${keys.key}`}
     >
       <header class="card-head">
-        <h4>
-          <Tex tex={view === "compare" || view === "update" ? plainTex(quantity, session.structure) : tensorTex(quantity, face, session.structure)} />
+        <Title class="card-title">
+          <Tex tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)} />
           <span class="card-name">{pick(quantity)}</span>
-        </h4>
+        </Title>
         <span class="card-shape" title={quantity.id}>{shapeText(quantity, session)}</span>
       </header>
       <Formulas view={view} quantity={quantity} />
       <HeadChoice quantity={quantity} />
-      {near ? (
+      {near || chosen ? (
         view === "update" ? <UpdateRow quantity={quantity} /> : <Matrix keyName={keys.key} secondKey={keys.second} />
       ) : (
         <div class={large ? "waiting large" : "waiting"} />

@@ -4,6 +4,7 @@ import { useMarks } from "../state/marks.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
+import { TokenText } from "./token.tsx";
 
 export interface TableProps {
   keyName: string;
@@ -71,7 +72,7 @@ function NumberButton({ keyName, flat, text, title, label, first, face }: Number
       title={title}
       onClick={() => select(session, { key: keyName, flat })}
     >
-      {text}
+      <TokenText text={text} />
     </button>
   );
 }
@@ -99,7 +100,7 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
               {rowTexts.length > 0 && <td class="corner" />}
               {columnTexts.map((text) => (
                 <th scope="col" class="axis-text" title={text}>
-                  <span>{text}</span>
+                  <span><TokenText text={text} /></span>
                 </th>
               ))}
             </tr>
@@ -110,7 +111,7 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
             <tr>
               {rowTexts.length > 0 && (
                 <th scope="row" class="axis-text" title={rowTexts[row]}>
-                  <span>{rowTexts[row]}</span>
+                  <span><TokenText text={rowTexts[row]} /></span>
                 </th>
               )}
               {Array.from({ length: plane.columns }, (_, column) => {

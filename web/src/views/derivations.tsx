@@ -1,6 +1,6 @@
 /** Derivations that unfold step by step, each step with its reason and, on demand, this run's number. */
 import { useMemo, useState } from "preact/hooks";
-import type { Derivation, DerivationStep, QuantityInfo } from "../data/types.ts";
+import type { Derivation, DerivationStep } from "../data/types.ts";
 import { flatOf, indexOf, keyOf } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import { tensorTex } from "../state/symbols.ts";
@@ -80,8 +80,8 @@ function Step({ derivation, step, number, flat, wanted }: StepProps) {
   );
 }
 
-function headTex({ structure }: Session, derivation: Derivation, quantity: QuantityInfo): string {
-  return tensorTex(quantity, derivation.face === "partial" ? "" : derivation.face, structure);
+function headTex(session: Session, { target, face }: Derivation): string {
+  return tensorTex(session, target, face === "partial" ? "" : face);
 }
 
 function Unfolding({ derivation }: { derivation: Derivation }) {
@@ -95,13 +95,12 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
   const show = (count: number): void => {
     session.store.set({ unfolded: { ...session.store.get().unfolded, [derivation.id]: count } });
   };
-  const quantity = session.structure.quantity.get(derivation.target);
   return (
     <article class={shown > 0 ? "derivation open" : "derivation"} id={`derivation-${derivation.id}`}>
       <h3>
         <button type="button" aria-expanded={shown > 0} onClick={() => show(shown > 0 ? 0 : 1)}>
           <span class="twist" aria-hidden="true" />
-          {quantity && <Tex tex={headTex(session, derivation, quantity)} />} {pick(derivation.title)}
+          <Tex tex={headTex(session, derivation)} /> {pick(derivation.title)}
         </button>
         <Status status={derivation.status} />
         {derivation.source && <span class="quiet small">{t("section", { number: derivation.source })}</span>}

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
-import { rough } from "../state/text.ts";
+import { remember } from "../state/settings.ts";
+import { picture, rough } from "../state/text.ts";
 import { Status } from "./status.tsx";
 
 /** A modal dialog; the browser keeps the focus inside and gives it back when it closes. */
@@ -85,7 +86,13 @@ const KEYS = [
 ] as const;
 
 function Help() {
+  const { store } = useSession();
   const { t } = useSpeech();
+  const shortcuts = useStore((state) => state.shortcuts);
+  const turn = (on: boolean): void => {
+    store.set({ shortcuts: on });
+    remember("shortcuts", on ? "on" : "off");
+  };
   return (
     <Modal title={t("help")}>
       <p>{t("helpIntro")}</p>
@@ -99,6 +106,11 @@ function Help() {
           ))}
         </tbody>
       </table>
+      <p>
+        <label class="check">
+          <input type="checkbox" checked={shortcuts} onChange={() => turn(!shortcuts)} /> {t("shortcutsOn")}
+        </label>
+      </p>
       <h3>{t("statusTitle")}</h3>
       <dl class="statuses">
         {(["definition", "derivation", "intuition", "example", "constructed", "computed", "measured", "recorded"] as const).map((each) => (
@@ -128,13 +140,13 @@ function About() {
   const { replay, audit, observer } = header;
   const errors = Object.values(header.witnesses).map((each) => each.err_autograd ?? 0);
   const centrals = Object.values(header.witnesses).flatMap((each) => (each.central ? [each.central] : []));
-  const sizes = Object.entries(header.scalars);
+  const sizes = Object.keys(header.scalars).map((name) => [name, engine.scalar(name)] as const);
   return (
     <Modal title={t("about")}>
-      <p>{t(header.source === "run" ? "aboutRun" : "aboutToy")}</p>
+      <p>{t(header.source === "toy24" ? "aboutToy" : header.provenance === "measured" ? "aboutRun" : "aboutModel")}</p>
       <table class="facts">
         <tbody>
-          <Fact name={t("title")}>{pick(header.title)}</Fact>
+          <Fact name={t("title")}>{picture(pick(header.title))}</Fact>
           <Fact name={t("version")}>glassformer {header.version}, {t("schema", { number: header.schema })}</Fact>
           <Fact name={t("sizes")}>
             <span class="sizes">{sizes.map(([name, value]) => <code key={name}>{name} = {value}</code>)}</span>

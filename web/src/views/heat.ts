@@ -64,8 +64,12 @@ export function paint(canvas: HTMLCanvasElement, values: Float64Array, plane: Pl
   context.putImageData(image, 0, 0);
 }
 
+/** Room for a heat map, and the sides that its cells may have, in CSS pixels. */
+const [WIDTH, HEIGHT] = [560, 480];
+const [SMALLEST, LARGEST] = [2, 14];
+
 /** Side of a cell on the screen, in CSS pixels. */
-export function cellSide(plane: Plane, room: number): number {
-  const fits = Math.floor(room / plane.columns);
-  return Math.max(2, Math.min(14, fits));
+export function cellSide(plane: Plane): number {
+  const fits = Math.min(Math.floor(WIDTH / plane.columns), Math.floor(HEIGHT / plane.rows));
+  return Math.max(SMALLEST, Math.min(LARGEST, fits));
 }

@@ -5,6 +5,7 @@ import { useMarks } from "../state/marks.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
+import { TokenText } from "./token.tsx";
 import { cellSide, paint, paletteOf, scaleOf, type Scale } from "./heat.ts";
 
 interface HeatProps {
@@ -30,7 +31,6 @@ const STEPS: Record<string, Place> = {
   ArrowRight: { row: 0, column: 1 },
 };
 
-const ROOM = 560;
 const SMALLEST_TEXT = 10;
 
 function clamp(place: Place, plane: Plane): Place {
@@ -89,8 +89,8 @@ function Texts({ texts, side, along }: { texts: string[]; side: number; along: "
   const step = along === "rows" ? { height: `${side}px` } : { width: `${side}px` };
   return (
     <div class={`heat-texts ${along}`} aria-hidden="true">
-      {texts.map((text) => (
-        <span style={step}>{text}</span>
+      {texts.map((text, at) => (
+        <span key={at} style={step}>{text !== String(at + 1) || at === 0 || at % 5 === 4 ? <TokenText text={text} /> : ""}</span>
       ))}
     </div>
   );
@@ -106,7 +106,7 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   const [cursor, setCursor] = useState<Place | null>(null);
   const values = numbers ?? session.engine.value(keyName);
   const scale = scaleOf(values, plane);
-  const side = cellSide(plane, ROOM);
+  const side = cellSide(plane);
   useLayoutEffect(() => {
     if (canvas.current) paint(canvas.current, values, plane, scale, paletteOf(canvas.current));
   }, [values, version, theme, printing, plane.flat(0, 0), keyName]);
@@ -160,16 +160,18 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
           </div>
         </div>
       </div>
+      <div class="heat-side">
       <Key scale={scale} />
       <output class="heat-readout" aria-live="polite">
         {here ? (
           <>
-            <b>{words(values[flat], flat)}</b> <span>{place}</span>
+            <b><TokenText text={words(values[flat], flat)} /></b> <span><TokenText text={place} /></span>
           </>
         ) : (
           <span class="quiet">{t("heatHelp")}</span>
         )}
       </output>
+      </div>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** Everything about the number looked at: what it is, how it came about, who says so, where it goes. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Derivation } from "../data/types.ts";
 import { cellNamed, goBack, goForward, select } from "../state/actions.ts";
 import { indexOf, pythonName, splitKey } from "../state/keys.ts";
@@ -11,6 +11,7 @@ import { full, short } from "../state/text.ts";
 import { Arithmetic, CellLink, CellList } from "./arithmetic.tsx";
 import { Editor } from "./editor.tsx";
 import { Formula, Tex } from "./formula.tsx";
+import { TokenText } from "./token.tsx";
 import { Status, type NumberStatus } from "./status.tsx";
 import { WalkPanel, WalkStarts } from "./walk.tsx";
 import { Witnesses } from "./witness.tsx";
@@ -62,8 +63,9 @@ function useNumberStatus(cell: Cell): NumberStatus {
   const { header, engine } = useSession();
   const { id, face } = splitKey(cell.key);
   const leaf = ["input", "parameter"].includes(engine.quantity(id).kind);
-  if (face !== "" || !leaf || engine.isEdited(id, cell.flat)) return face === "" && leaf ? "constructed" : "computed";
-  return header.source === "run" && engine.quantity(id).kind === "parameter" ? "measured" : "constructed";
+  if (face !== "" || !leaf) return "computed";
+  const trained = header.provenance === "measured" && engine.quantity(id).kind === "parameter";
+  return trained && !engine.isEdited(id, cell.flat) ? "measured" : "constructed";
 }
 
 function Heading({ cell, tex }: { cell: Cell; tex: string }) {
@@ -85,13 +87,13 @@ function Heading({ cell, tex }: { cell: Cell; tex: string }) {
       <p class="cell-name">{name}</p>
       <p class="cell-value">
         <Tex tex={tex} /> <span class="equals">=</span>{" "}
-        <b class="digits" data-role="value">{holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)}</b>
+        <b class="digits" data-role="value"><TokenText text={holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)} /></b>
       </p>
       <p class="cell-id">
         <code>{pythonName(cell.key, index)}</code> <Status status={status} />
         {edited && <span class="edited-tag">{t("edited")}</span>}
       </p>
-      {place && <p class="quiet small">{place}</p>}
+      {place && <p class="quiet small"><TokenText text={place} /></p>}
       {!Number.isInteger(x) && Number.isFinite(x) && <p class="quiet small digits">{full(x)}</p>}
       {anyEdit && before !== undefined && before !== x && (
         <p class="small">{t("beforeYourEdit")} <b class="digits">{short(before, 6)}</b></p>
@@ -110,10 +112,15 @@ function Formulas({ cell }: { cell: Cell }) {
   if (numbers.length === 0) return null;
   return (
     <section aria-label={t("formula")} class="formulas">
-      <h4>{t("formula")} <Status status="definition" /></h4>
+      <h3>{t("formula")} <Status status={face === "grad" ? "derivation" : "definition"} /></h3>
       {face === "after" && <p class="quiet small">{t("sameFormulaAfter")}</p>}
       {numbers.map((number) => {
-        const { matrix, index } = session.header.statements[number].latex;
+        const { latex: { matrix, index }, consumer } = session.header.statements[number];
+        // Of several paths the arithmetic below shows each in its index form.
+        if (numbers.length > 1) {
+          const sender = consumer === null ? undefined : session.structure.quantity.get(consumer);
+          return <Formula key={number} tex={matrix ?? index} lazy={false} label={`${t("via")} ${sender?.name ?? ""}`} />;
+        }
         return (
           <div key={number}>
             {matrix !== null && <Formula tex={matrix} lazy={false} label={t("matrixForm")} />}
@@ -135,7 +142,7 @@ function UsedBy({ cell }: { cell: Cell }) {
   );
   return (
     <section aria-label={t("usedBy")}>
-      <h4>{t("usedBy")}</h4>
+      <h3>{t("usedBy")}</h3>
       {cells.length > 0 ? <CellList cells={cells} label={t("usedBy")} /> : <p class="quiet">{t("usedByNone")}</p>}
     </section>
   );
@@ -150,9 +157,9 @@ function Way({ cell }: { cell: Cell }) {
   if (way.length < 2) return null;
   return (
     <section aria-label={t("wayToLoss")}>
-      <h4>
+      <h3>
         <button type="button" class="plain" aria-expanded={shown} onClick={() => setShown(!shown)}>{t("wayToLoss")}</button>
-      </h4>
+      </h3>
       {shown && (
         <>
           <ol class="way">
@@ -213,13 +220,18 @@ function CellPanel({ cell }: { cell: Cell }) {
 export function Inspector() {
   const { t } = useSpeech();
   const selected = useStore((state) => state.selected);
-  const [folded, setFolded] = useState(false);
+  // On a phone the panel covers half the page: it stays down until there is a number to look at.
+  const [folded, setFolded] = useState(() => selected === null && matchMedia("(max-width: 820px)").matches);
+  useEffect(() => {
+    if (selected) setFolded(false);
+  }, [selected]);
   return (
     <aside class={folded ? "inspector folded" : "inspector"} aria-label={t("inspector")} id="inspector">
       <button type="button" class="sheet-handle" aria-expanded={!folded} onClick={() => setFolded(!folded)}>
         {t("inspector")}
       </button>
       <div class="inspector-body">
+        <h2 class="sr">{t("inspector")}</h2>
         <Navigation />
         <WalkPanel />
         {selected ? <CellPanel cell={selected} /> : <Welcome />}

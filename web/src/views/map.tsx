@@ -9,11 +9,11 @@ import { keysIn } from "./card.tsx";
 import { Tex } from "./formula.tsx";
 
 const ROW = 26;
-const GUTTER = 72;
+const GUTTER = 58;
 
 function arc(edge: MapEdge): string {
   const [y1, y2] = [(edge.from + 0.5) * ROW, (edge.to + 0.5) * ROW];
-  const bulge = Math.min(GUTTER - 12, 10 + 9 * Math.sqrt(Math.abs(edge.to - edge.from)));
+  const bulge = Math.min(GUTTER - 12, 8 + 7 * Math.sqrt(Math.abs(edge.to - edge.from)));
   const x = GUTTER - 5;
   return `M ${x} ${y1} C ${x - bulge} ${y1}, ${x - bulge} ${y2}, ${x} ${y2}`;
 }
@@ -74,15 +74,15 @@ function Row({ row, point }: { row: MapRow; point: (on: boolean) => void }) {
           <span class="twist" aria-hidden="true" />
         </button>
       )}
-      <button type="button" class={`map-name k-${kind}`} title={row.id} onClick={() => show(session, row.id)}>
+      <button type="button" class={`map-name k-${kind}`} title={quantity ? `${pick(quantity)} (${row.id})` : row.id} onClick={() => show(session, row.id)}>
         {quantity && <i class="dot" aria-hidden="true" />}
         {quantity && row.kind === "quantity" ? (
           <>
-            <span aria-hidden="true"><Tex tex={tensorTex(quantity, face, session.structure)} /></span>
+            <span aria-hidden="true"><Tex tex={tensorTex(session, quantity.id, face)} /></span>
             <span class="map-gloss">{pick(quantity)}</span>
           </>
         ) : (
-          title
+          <span class="map-title">{title}</span>
         )}
       </button>
     </li>
@@ -95,12 +95,17 @@ export function WayMap() {
   const view = useStore((state) => state.view);
   const open = useStore((state) => state.open);
   const [pointed, setPointed] = useState(-1);
+  // Beside the numbers where there is room; above them, and folded at first, where there is not.
+  const [folded, setFolded] = useState(() => matchMedia("(max-width: 1180px)").matches);
   const rows = rowsOf(session.structure, view, open, (quantity) => keysIn(view, quantity, session) !== null);
   const edges = edgesOf(session.header, session.structure, view, rows);
   return (
-    <nav class="map" aria-label={t("map")}>
+    <nav class={folded ? "map folded" : "map"} aria-label={t("map")}>
       <p class="map-tools">
-        <b>{t(view === "gradient" ? "mapBack" : "map")}</b>
+        <b>{t(view === "gradient" ? "mapBack" : view === "update" ? "mapUpdate" : "map")}</b>
+        <button type="button" class="plain map-fold" aria-expanded={!folded} onClick={() => setFolded(!folded)}>
+          {t(folded ? "mapShow" : "mapHide")}
+        </button>
         <button type="button" class="plain" onClick={() => openAll(session, true)}>{t("openAll")}</button>
         <button type="button" class="plain" onClick={() => openAll(session, false)}>{t("closeAll")}</button>
       </p>

@@ -4,10 +4,11 @@ import { blockId } from "../state/mapping.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { View } from "../state/store.ts";
 import type { Part } from "../state/structure.ts";
-import { plainTex } from "../state/symbols.ts";
+import { tensorTex } from "../state/symbols.ts";
 import { noteFor } from "../notes.ts";
 import { Card, keysIn } from "./card.tsx";
 import { Tex } from "./formula.tsx";
+import { Prose } from "./prose.tsx";
 import { Status } from "./status.tsx";
 
 function Note({ part, view }: { part: Part; view: View }) {
@@ -16,7 +17,7 @@ function Note({ part, view }: { part: Part; view: View }) {
   if (!note) return null;
   return (
     <p class="note">
-      <Status status={note.status} /> {pick(note.text)}
+      <Status status={note.status} /> <Prose text={pick(note.text)} />
     </p>
   );
 }
@@ -28,7 +29,7 @@ function Summary({ part, view }: { part: Part; view: View }) {
   return (
     <span class="summary" aria-hidden="true">
       {shown.map((quantity) => (
-        <Tex key={quantity.id} tex={plainTex(quantity, session.structure)} />
+        <Tex key={quantity.id} tex={tensorTex(session, quantity.id)} />
       ))}
     </span>
   );
@@ -38,22 +39,23 @@ function PartSection({ part, view }: { part: Part; view: View }) {
   const session = useSession();
   const { pick } = useSpeech();
   const open = useStore((state) => state.printing || state.open.has(part.id));
+  const Title = part.block === null ? "h2" : "h3";
   const quantities = view === "gradient" ? [...part.quantities].reverse() : part.quantities;
   return (
     <section class={open ? "part open" : "part"} id={`part-${part.id}`}>
-      <h3>
+      <Title class="part-title">
         <button type="button" aria-expanded={open} onClick={() => togglePart(session, part.id)}>
           <span class="twist" aria-hidden="true" />
           {pick(part.title)}
           {!open && <Summary part={part} view={view} />}
         </button>
-      </h3>
+      </Title>
       {open && (
         <div class="part-body">
           <Note part={part} view={view} />
           <div class="cards">
             {quantities.map((quantity) => (
-              <Card key={quantity.id} quantity={quantity} view={view} />
+              <Card key={quantity.id} quantity={quantity} view={view} level={part.block === null ? "h3" : "h4"} />
             ))}
           </div>
         </div>

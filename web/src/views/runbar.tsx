@@ -3,9 +3,10 @@ import { useState } from "preact/hooks";
 import { editCell, editScalar, resetEdits } from "../state/actions.ts";
 import { tokenText } from "../state/leaves.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
-import { short } from "../state/text.ts";
+import { picture, short } from "../state/text.ts";
 import { CellLink } from "./arithmetic.tsx";
 import { NumberField, TokenChoice } from "./editor.tsx";
+import { TokenText } from "./token.tsx";
 
 /** Up to this many tokens each has its own choice in the line; longer texts open one at a time. */
 const FEW = 6;
@@ -59,7 +60,7 @@ function ManyTokens() {
               style={{ "--share": share === null ? "0" : String(share) }}
               onClick={() => setChosen(chosen === row ? null : row)}
             >
-              {tokenText(session, token, labels)}
+              <TokenText text={tokenText(session, token, labels)} />
             </button>
           );
         })}
@@ -108,14 +109,15 @@ function LabelChoice() {
       <label for="labels">{t("labels")}</label>
       <select id="labels" value={labels} onChange={(event) => session.store.set({ labels: event.currentTarget.value })}>
         {session.header.labels.map((each) => (
-          <option key={each.id} value={each.id}>{pick(each)}</option>
+          <option key={each.id} value={each.id}>{picture(pick(each))}</option>
         ))}
       </select>
     </span>
   );
 }
 
-function Losses() {
+/** The loss before and after the update. */
+export function Losses() {
   const { engine } = useSession();
   const { t } = useSpeech();
   const busy = useStore((state) => state.busy);
@@ -153,7 +155,6 @@ export function RunBar() {
           <NumberField id="eta" label={t("learningRate")} value={engine.scalar("eta")} least={0} change={(x) => editScalar(session, "eta", x)} />
         )}
         <LabelChoice />
-        <Losses />
         {edited && (
           <span class="edited-note">
             {t("editedRun")}

@@ -2,6 +2,8 @@
 import { downloadCsv, downloadJson } from "../state/download.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { VIEWS, type Theme } from "../state/store.ts";
+import { Losses } from "./runbar.tsx";
+import { picture } from "../state/text.ts";
 import { startWalk } from "./walk.tsx";
 import { walksFor } from "../walks.ts";
 
@@ -26,7 +28,7 @@ function Tools() {
   return (
     <div class="tools">
       {walksFor(header).map((walk) => (
-        <button key={walk.id} type="button" onClick={() => startWalk(session, walk)} title={pick(walk.title)}>
+        <button key={walk.id} type="button" onClick={() => startWalk(session, walk)} title={pick(walk.title).replaceAll("$", "")}>
           {t("walkShort", { name: walk.id === "query" ? "W_Q" : "E" })}
         </button>
       ))}
@@ -71,7 +73,7 @@ export function TopBar() {
   return (
     <header class="top-bar">
       <p class="brand">glassformer</p>
-      <h1>{pick(header.title)}</h1>
+      <h1>{picture(pick(header.title))}</h1>
       <Tools />
     </header>
   );
@@ -79,25 +81,32 @@ export function TopBar() {
 
 const KINDS = ["input", "parameter", "intermediate", "coefficient", "probability", "loss", "gradient"] as const;
 
+export function Legend() {
+  const { t } = useSpeech();
+  return (
+    <ul class="legend" aria-label={t("legend")}>
+      {KINDS.map((kind) => (
+        <li key={kind} class={`k-${kind}`}><i class="dot" aria-hidden="true" />{t(`kind_${kind}`)}</li>
+      ))}
+    </ul>
+  );
+}
+
 export function Views() {
   const { store, engine } = useSession();
   const { t } = useSpeech();
   const view = useStore((state) => state.view);
   const updates = engine.parameters.length > 0;
   return (
-    <div class="views">
-      <div class="view-tabs" role="group" aria-label={t("views")}>
+    <section class="views" aria-label={t("views")}>
+      <nav class="view-tabs" aria-label={t("views")}>
         {VIEWS.filter((each) => updates || each === "forward" || each === "gradient").map((each) => (
           <button key={each} type="button" aria-pressed={view === each} data-view={each} onClick={() => store.set({ view: each })}>
             <kbd aria-hidden="true">{VIEWS.indexOf(each) + 1}</kbd>{t(each)}
           </button>
         ))}
-      </div>
-      <ul class="legend" aria-label={t("legend")}>
-        {KINDS.map((kind) => (
-          <li key={kind} class={`k-${kind}`}><i class="dot" aria-hidden="true" />{t(`kind_${kind}`)}</li>
-        ))}
-      </ul>
-    </div>
+      </nav>
+      <Losses />
+    </section>
   );
 }

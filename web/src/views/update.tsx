@@ -4,11 +4,12 @@ import { flatOf, keyOf } from "../state/keys.ts";
 import { tokenText } from "../state/leaves.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
-import { plainTex } from "../state/symbols.ts";
+import { tensorTex } from "../state/symbols.ts";
 import { rough, short } from "../state/text.ts";
 import { CellLink } from "./arithmetic.tsx";
 import { Curve } from "./chart.tsx";
 import { Formula, Tex } from "./formula.tsx";
+import { TokenText } from "./token.tsx";
 
 interface UpdateNumbers {
   groups: { id: string; predicted: number; alone: number }[];
@@ -101,7 +102,7 @@ function BeforeAfter() {
             <tr key={`${cell.key}:${cell.flat}`}>
               <th scope="row">
                 <CellLink cell={cell} value={false} />
-                {cell.key === "head.p" && <span class="quiet"> “{tokenText(session, cell.flat % size, labels)}”</span>}
+                {cell.key === "head.p" && <span class="quiet"> “<TokenText text={tokenText(session, cell.flat % size, labels)} />”</span>}
               </th>
               <td class="digits">{short(before, 6)}</td>
               <td class="digits">{short(after, 6)}</td>
@@ -114,9 +115,17 @@ function BeforeAfter() {
   );
 }
 
+/** Up to this many parameters are listed at once: those that matter most for the loss. */
+const FEW_GROUPS = 10;
+
 function Groups({ numbers }: { numbers: UpdateNumbers }) {
   const session = useSession();
-  const { t } = useSpeech();
+  const { t, pick } = useSpeech();
+  const printing = useStore((state) => state.printing);
+  const [all, setAll] = useState(false);
+  const { groups } = numbers;
+  const sorted = [...groups].sort((a, b) => Math.abs(b.predicted) - Math.abs(a.predicted));
+  const shown = all || printing || groups.length <= FEW_GROUPS ? groups : sorted.slice(0, FEW_GROUPS);
   return (
     <table class="figures">
       <caption>{t("firstOrder")}</caption>
@@ -128,10 +137,10 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
         </tr>
       </thead>
       <tbody>
-        {numbers.groups.map(({ id, predicted, alone }) => (
+        {shown.map(({ id, predicted, alone }) => (
           <tr key={id}>
-            <th scope="row">
-              <Tex tex={plainTex(session.engine.quantity(id), session.structure)} /> <code class="quiet small">{id}</code>
+            <th scope="row" title={id}>
+              <Tex tex={tensorTex(session, id)} /> <span class="quiet small">{pick(session.engine.quantity(id))}</span>
             </th>
             <td class="digits">{short(predicted, 6)}</td>
             <td class="digits">{short(alone, 6)}</td>
@@ -139,6 +148,13 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
         ))}
       </tbody>
       <tfoot>
+        {shown.length < groups.length && (
+          <tr>
+            <td colSpan={3}>
+              <button type="button" class="plain" onClick={() => setAll(true)}>{t("allGroups", { count: groups.length })}</button>
+            </td>
+          </tr>
+        )}
         <tr>
           <th scope="row">{t("allTogether")}</th>
           <td class="digits">{short(numbers.predicted, 6)}</td>
@@ -150,11 +166,12 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
 }
 
 function WrongOrder({ numbers }: { numbers: UpdateNumbers }) {
+  const session = useSession();
   const { t } = useSpeech();
   const { loss, different } = numbers.sequential;
   return (
     <div class="wrong-order">
-      <h4>{t("jointOrNot")}</h4>
+      <h3>{t("jointOrNot")}</h3>
       <p>{t("jointMeans")}</p>
       <table class="figures">
         <tbody>
@@ -172,7 +189,11 @@ function WrongOrder({ numbers }: { numbers: UpdateNumbers }) {
           </tr>
         </tbody>
       </table>
-      <p class="quiet small">{different.length > 0 ? t("sequentialDiffers", { names: different.join(", ") }) : t("sequentialSame")}</p>
+      <p class="quiet small">{t(different.length > 0 ? "sequentialDiffers" : "sequentialSame")}
+        {different.map((id) => (
+          <> <Tex tex={tensorTex(session, id)} /></>
+        ))}
+      </p>
     </div>
   );
 }

@@ -7,6 +7,7 @@ import { useSession, useSpeech, useStore, type Session } from "../state/session.
 import type { Cell } from "../state/store.ts";
 import { short } from "../state/text.ts";
 import { walksFor, type Walk, type WalkStep } from "../walks.ts";
+import { Prose } from "./prose.tsx";
 import { Status } from "./status.tsx";
 
 export function startWalk(session: Session, walk: Walk): void {
@@ -24,7 +25,7 @@ export function WalkStarts() {
       <p>{t("walkInvite")}</p>
       {walks.map((walk) => (
         <button key={walk.id} type="button" class="primary" data-walk={walk.id} onClick={() => startWalk(session, walk)}>
-          {pick(walk.title)}
+          <span><Prose text={pick(walk.title)} /></span>
         </button>
       ))}
     </div>
@@ -60,16 +61,15 @@ export function WalkPanel() {
     second: tokenText(session, session.engine.tokens()[1], labels),
     eta: short(session.engine.scalar("eta"), 6),
   };
-  const text = pick(step.text).replace(/\{(\w+)\}/g, (whole, word: string) => words[word] ?? whole);
   const go = (by: number): void => session.store.set({ walk: { id: walk.id, step: at.step + by } });
   return (
-    <section class="walk" aria-label={pick(walk.title)}>
+    <section class="walk" aria-label={t("walkName")}>
       <header>
-        <b>{pick(walk.title)}</b>
+        <b><Prose text={pick(walk.title)} /></b>
         <span class="digits" data-role="walk-step">{at.step + 1} / {walk.steps.length}</span>
         <button type="button" class="plain" onClick={() => session.store.set({ walk: null })}>{t("endWalk")}</button>
       </header>
-      <p aria-live="polite"><Status status="example" /> {text}</p>
+      <p aria-live="polite"><Status status="example" /> <Prose text={pick(step.text)} words={words} /></p>
       <footer>
         <button type="button" disabled={at.step === 0} onClick={() => go(-1)}>{t("previous")}</button>
         <button type="button" class="primary" disabled={at.step === walk.steps.length - 1} onClick={() => go(1)}>{t("next")}</button>

@@ -100,7 +100,7 @@ export function Witnesses({ cell }: { cell: Cell }) {
   const before = edited ? t("beforeEdit") : "";
   return (
     <section class="witness" aria-label={t("check")}>
-      <h4>{face === "grad" ? t("threeWitnesses") : t("check")}</h4>
+      <h3>{face === "grad" ? t("threeWitnesses") : t("check")}</h3>
       {edited && <p class="warning small">{t("recordedIsBefore")}</p>}
       {face === "grad" && id !== "loss.L" ? (
         <GradientWitnesses cell={cell} />
