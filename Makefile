@@ -110,7 +110,7 @@ test: $(DONE)/dev browser web-test
 	$(PYTEST) -m "not full" $(addprefix --ignore=,$(TYPED)) $(ARGS)
 
 test-full: $(DONE)/dev browser page-if-node
-	TORCH="$(TORCH)" $(PYTEST) -m full $(ARGS)
+	HYPOTHESIS_PROFILE=full TORCH="$(TORCH)" $(PYTEST) -m full $(ARGS)
 
 test-all:
 	$(MAKE) test

@@ -1,7 +1,7 @@
-"""The annotations of the package, executed: every call of every annotated function is checked while the tests run.
+"""The annotations of the package, executed: every call of an annotated function is checked while the tests run.
 
-`--jaxtyping-packages=glassformer,executed_types.checked` (pyproject.toml) has jaxtyping rewrite the package's modules
-as they are imported: axes named alike in one call must have one size, and beartype checks everything else.
+`--jaxtyping-packages=glassformer.model,...,executed_types.checked` (Makefile) has jaxtyping rewrite these packages as they
+are imported: axes named alike in one call must have one size, and beartype checks everything else.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 
 from source_tree import ROOT
 
+PAGE = ROOT / "src" / "glassformer" / "page" / "bundle" / "index.html"
 READMES = ("README.md", "README.zh.md")
 FENCE = re.compile(r"^```(?P<info>[^\n]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -78,7 +79,8 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("body", blocks("README.md", "sh executable"), ids=lambda body: body.split("\n")[0][:50])
 def test_the_commands_of_the_readme_run(body: str, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    if "--html" in body and not PAGE.is_file():
+        pytest.skip("the page is not built, for which Node is needed")
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", body],
         cwd=tmp_path,
@@ -87,7 +89,7 @@ def test_the_commands_of_the_readme_run(body: str, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("body", blocks("README.md", "python executable"), ids=lambda body: body.split("\n")[0][:50])
@@ -100,4 +102,4 @@ def test_the_python_of_the_readme_runs(body: str, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]

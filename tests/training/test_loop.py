@@ -153,24 +153,33 @@ def test_the_learning_rate_rises_then_falls_along_a_cosine() -> None:
     assert [step.learning_rate for step in steps] == [schedule.rate(k / 5) for k in range(5)]
 
 
-def test_one_step_is_that_of_adamw_with_the_clipped_gradient() -> None:
+def test_each_step_is_that_of_adamw_with_the_clipped_gradient_of_its_batch() -> None:
     tokenizer, data = tokens_of(words_text(200))
-    settings = config(
-        steps=1, optimizer=OptimizerConfig(learning_rate=1e-2, warmup=0, clip=0.01, weight_decay=0.5, beta_2=0.98)
-    )
-    model, by_hand = tiny_decoder(tokenizer.vocab_size), tiny_decoder(tokenizer.vocab_size)
-    list(train(model, data, settings))
-    starts = np.random.default_rng(0).integers(0, len(data.train) - 8, size=(16, 1))
-    window = torch.from_numpy(data.train[starts + np.arange(9)])
-    by_hand(window[:, :-1], window[:, 1:]).loss.backward()
-    norm = math.sqrt(sum(float(p.grad.square().sum()) for p in by_hand.parameters() if p.grad is not None))
-    assert norm > 0.01
-    for (name, got), p in zip(model.named_parameters(), by_hand.parameters(), strict=True):
-        assert p.grad is not None
-        g = p.grad * 0.01 / (norm + 1e-6)
-        decay = 0.5 if "W_" in name or name == "head.U" else 0.0
-        expected = p.detach() * (1 - 1e-2 * decay) - 1e-2 * g / (g.abs() + 1e-8)
-        torch.testing.assert_close(got.detach(), expected, rtol=1e-3, atol=1e-5, msg=name)
+    schedule = OptimizerConfig(warmup=0, clip=0.01, weight_decay=0.5, beta_1=0.8, beta_2=0.9)
+    model = tiny_decoder(tokenizer.vocab_size).double()
+    rates = [step.learning_rate for step in train(model, data, config(steps=3, optimizer=schedule))]
+    by_hand = tiny_decoder(tokenizer.vocab_size).double()
+    theta = {name: p.detach().clone() for name, p in by_hand.named_parameters()}
+    m = {name: torch.zeros_like(p) for name, p in theta.items()}
+    v = {name: torch.zeros_like(p) for name, p in theta.items()}
+    generator = np.random.default_rng(0)
+    for k, rate in enumerate(rates, 1):
+        starts = generator.integers(0, len(data.train) - 8, size=(16, 1))
+        window = torch.from_numpy(data.train[starts + np.arange(9)])
+        inputs = {name: p.clone().requires_grad_() for name, p in theta.items()}
+        out = torch.func.functional_call(by_hand, inputs, (window[:, :-1], window[:, 1:]))
+        g = dict(zip(inputs, torch.autograd.grad(out.loss, list(inputs.values())), strict=True))
+        norm = math.sqrt(sum(float(x.square().sum()) for x in g.values()))
+        assert norm > 0.01
+        for name, p in theta.items():
+            clipped = g[name] * (0.01 / (norm + 1e-6))
+            m[name] = 0.8 * m[name] + 0.2 * clipped
+            v[name] = 0.9 * v[name] + 0.1 * clipped.square()
+            decay = 0.5 if "W_" in name or name == "head.U" else 0.0
+            move = m[name] / (1 - 0.8**k) / ((v[name] / (1 - 0.9**k)).sqrt() + 1e-8)
+            theta[name] = p * (1 - rate * decay) - rate * move
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p.detach(), theta[name], rtol=1e-9, atol=1e-12, msg=name)
 
 
 def test_a_diverging_run_stops_with_advice() -> None:

@@ -1,6 +1,6 @@
 /** The page: head, run, map, way, inspector; and what belongs to the window: keys, theme, address, paper. */
 import { options } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./state/keyboard.ts";
 import { MarksContext, marksOf } from "./state/marks.ts";
 import { picture } from "./state/text.ts";
@@ -39,7 +39,7 @@ function useSettings(): void {
 /** Paper shows everything: drawn at once, before the browser takes its picture. */
 function usePrinting(): void {
   const { store } = useSession();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const flush = (printing: boolean) => (): void => {
       const before = options.debounceRendering;
       options.debounceRendering = (draw) => draw();
@@ -58,7 +58,8 @@ function usePrinting(): void {
 
 function useKeys(): void {
   const session = useSession();
-  useEffect(() => {
+  // With the first drawing, not after it: a key pressed early must not be lost.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent): void => onKey(event, session);
     document.addEventListener("keydown", listen);
     return () => document.removeEventListener("keydown", listen);

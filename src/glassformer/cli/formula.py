@@ -85,7 +85,7 @@ def _describe(
     statements = _statements(program, placed.id, face)
     rows += _formulas(statements, program, words)
     if face:
-        rows += [(words["definition"], s.quantity.text.splitlines()[s.line - s.quantity.line]) for s in statements]
+        rows += [(words["definition"], line) for s in statements for line in _written(s)]
         places_written = [f"{place_of(s.quantity.file)}:{s.line}" for s in statements]
     else:
         rows += [(words["definition"], line) for line in quantity.text.strip().splitlines()]
@@ -93,6 +93,16 @@ def _describe(
     rows.append((words["where"], ", ".join(dict.fromkeys(p.id for p in places))))
     rows += [(words["place"], written) for written in places_written]
     yield from _aligned(rows)
+
+
+def _written(s: Statement) -> Iterator[str]:
+    """The lines of the statement as it stands in the source: to the end of its parentheses."""
+    open_parentheses = 0
+    for line in s.quantity.text.splitlines()[s.line - s.quantity.line :]:
+        yield line
+        open_parentheses += line.count("(") - line.count(")")
+        if not open_parentheses:
+            return
 
 
 def _statements(program: Program, id: str, face: str) -> tuple[Statement, ...]:

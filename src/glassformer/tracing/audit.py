@@ -49,6 +49,11 @@ class _Ledger(TorchDispatchMode):
     def __post_init__(self) -> None:
         super().__init__()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled under the ledger; the default would load all of the compiler (seconds) to say so."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         made = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.is_floating_point()]

@@ -156,19 +156,20 @@ def _witness_json(w: Witness) -> Json:
             "definition": w.directional.defined,
             "measured": w.directional.measured,
             "difference": w.directional.difference,
+            "estimated_error": w.directional.estimated_error,
         },
     }
 
 
 def _witness_from(data: Mapping[str, Any]) -> Witness:
-    c = data["central"]
+    c, d = data["central"], data["directional"]
     cells = tuple((int(at), float(value)) for at, value in c["cells"])
     return Witness(
         data["err_autograd"],
         data["within_magnitude"],
         data["zero_in_theory"],
         Differences(c["step"], cells, c["all"], c["max_abs_diff"], c["estimated_error"]),
-        Directional(data["directional"]["definition"], data["directional"]["measured"]),
+        Directional(d["definition"], d["measured"], d["estimated_error"]),
     )
 
 

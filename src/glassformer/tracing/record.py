@@ -73,7 +73,13 @@ def patching(patches: Mapping[str, Patch]) -> Say:
 
 def forward(model: Decoder, sample: Sample, say: Say) -> Any:
     """One forward pass of ``sample`` as a batch of one."""
-    return model(sample.tokens[None], targets=sample.targets[None], scored=sample.scored[None], say=say)
+    arguments, keywords = call_of(sample, say)
+    return model(*arguments, **keywords)
+
+
+def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
+    """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
+    return (sample.tokens[None],), {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
 
 
 def record(model: Decoder, sample: Sample, program: Program) -> Arrays:

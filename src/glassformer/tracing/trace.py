@@ -220,7 +220,8 @@ def trace(
     texts for readers. Raises ``UserError`` when the sample does not fit the model.
 
     >>> import glassformer
-    >>> run = glassformer.trace(glassformer.toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
+    >>> from glassformer.model import toy24_model
+    >>> run = glassformer.trace(toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
     >>> round(float(run["W_Q.grad[1,0]"]), 6)
     0.133562
     """

@@ -20,8 +20,8 @@ class OptimizerConfig(_Frozen):
     ``learning_rate`` down to ``floor * learning_rate``.
     """
 
-    learning_rate: float = Field(default=6e-3, gt=0, allow_inf_nan=False)
-    warmup: float = Field(default=0.05, ge=0, lt=1)
+    learning_rate: float = Field(default=1e-2, gt=0, allow_inf_nan=False)
+    warmup: float = Field(default=0.1, ge=0, lt=1)
     floor: float = Field(default=0.05, ge=0, le=1)
     beta_1: float = Field(default=0.9, ge=0, lt=1)
     beta_2: float = Field(default=0.98, ge=0, lt=1)

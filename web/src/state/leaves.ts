@@ -10,7 +10,11 @@ export function holdsTokens(id: string): boolean {
   return TOKENS.has(id);
 }
 
+/** Inputs that the page knows how to change: tokens, targets, which rows count. */
+const INPUTS = new Set([...TOKENS, "loss.scored"]);
+
 export function isLeafEditable(session: Session, id: string): boolean {
+  if (INPUTS.has(id)) return session.structure.quantity.has(id);
   return session.structure.quantity.get(id)?.editable ?? false;
 }
 

@@ -1,0 +1,435 @@
+"""What a reader can do with the page: change numbers, walk, unfold, copy, take the numbers home."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from glassformer.page import build
+from glassformer.tracing import ToySettings, Trace, tensors_of, trace_toy24
+
+from .reader import Reader, number
+
+pytestmark = pytest.mark.browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    Open = Callable[..., Any]
+
+ATTN = "blocks.0.attn"
+
+
+def eventually(locator: Locator) -> Any:
+    """Playwright's patient assertion: the page draws a moment after it computes."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
+
+
+@pytest.fixture
+def reader(open_page: Open, toy_page: str) -> Reader:
+    return Reader(open_page(toy_page, viewport={"width": 1440, "height": 900}).page)
+
+
+# ---- changing numbers
+
+
+def test_an_edited_parameter_changes_everything_after_it(reader: Reader) -> None:
+    wanted = trace_toy24(ToySettings(cells={"W_Q[1,0]": 0.7}))
+    reader.cell(f"{ATTN}.W_Q", 1).click()
+    reader.type_number("0.7")
+    eventually(reader.cell(f"{ATTN}.W_Q", 1)).to_have_class("number chosen edited")
+    assert reader.losses == pytest.approx([float(wanted["L"]), float(wanted["loss.L.after"])], abs=1e-6)
+    assert number(reader.cell(f"{ATTN}.A", 2).inner_text()) == pytest.approx(float(wanted["A"][0, 1, 0]), abs=1e-6)
+    reader.page.keyboard.press("Escape")
+    reader.page.keyboard.press("2")
+    reader.scroll_to(f"{ATTN}.W_Q")
+    gradient = reader.cell(f"{ATTN}.W_Q.grad", 1)
+    assert number(gradient.inner_text()) == pytest.approx(float(wanted["W_Q.grad"][1, 0, 0]), abs=1e-6)
+
+
+def test_after_an_edit_recorded_values_are_called_those_before_it_and_reset_brings_them_back(reader: Reader) -> None:
+    before = reader.losses
+    reader.look_at("head.U", 0)
+    reader.type_number("-2.5e-1")
+    eventually(reader.inspector.locator(".cell-head")).to_contain_text("Before your edit: 1")
+    reader.look_at("loss.L", 0)
+    eventually(reader.inspector.locator(".witness")).to_contain_text("before your edit")
+    reader.page.get_by_role("button", name="Reset").click()
+    eventually(reader.page.locator(".edited-note")).to_have_count(0)
+    assert reader.losses == before
+    assert reader.page.evaluate("() => window.glassformer.engine.edited()") is False
+
+
+@pytest.mark.parametrize("text", ["abc", "", "1e999", "NaN", "Infinity", "0x10", "1,5", "1 2"])
+def test_what_is_not_a_number_is_refused_and_nothing_is_lost(reader: Reader, text: str) -> None:
+    before = reader.losses
+    reader.look_at(f"{ATTN}.W_Q", 1)
+    reader.type_number(text)
+    eventually(reader.inspector.get_by_role("alert")).to_contain_text("is not a number")
+    assert reader.page.locator("#edit-cell").input_value() == text
+    assert reader.losses == before
+    reader.type_number("0.5")
+    eventually(reader.inspector.get_by_role("alert")).to_have_count(0)
+
+
+def test_tokens_target_and_learning_rate_can_be_changed(reader: Reader) -> None:
+    wanted = trace_toy24(ToySettings(tokens=(1, 0), target=0, eta=0.03))
+    reader.page.locator("#token-0").select_option("1")
+    reader.page.locator("#token-1").select_option("0")
+    reader.page.locator("#target-1").select_option("0")
+    reader.page.locator("#eta").fill("0.03")
+    reader.page.locator("#eta").press("Enter")
+    eventually(reader.page.locator(".losses .cell-link-value").first).to_have_text(f"{float(wanted['L']):.6f}")
+    assert reader.losses == pytest.approx([float(wanted["L"]), float(wanted["loss.L.after"])], abs=1e-6)
+
+
+def test_a_negative_learning_rate_is_refused(reader: Reader) -> None:
+    before = reader.losses
+    reader.page.locator("#eta").fill("-1")
+    reader.page.locator("#eta").press("Enter")
+    eventually(reader.page.locator("#eta-wrong")).to_contain_text("at least 0")
+    assert reader.losses == before
+
+
+def test_the_last_scored_row_cannot_be_taken_out_of_the_loss(reader: Reader) -> None:
+    reader.look_at("loss.scored", 1)
+    reader.page.locator("#edit-cell").click()
+    eventually(reader.page.locator(".run-bar").get_by_role("alert")).to_contain_text("one row must count")
+    assert reader.losses[0] == pytest.approx(2.541928, abs=1e-6)
+
+
+# ---- walking
+
+
+def test_links_lead_from_a_gradient_through_the_loss_back_to_the_tokens(reader: Reader) -> None:
+    reader.look_at(f"{ATTN}.W_Q.grad", 1)
+    way = [
+        (f"{ATTN}.Q.grad", 1), (f"{ATTN}.S.grad", 2), (f"{ATTN}.A.grad", 2), (f"{ATTN}.Z.grad", 2),
+        (f"{ATTN}.O.grad", 2), ("blocks.0.R.grad", 2), ("head.logits.grad", 5), ("head.p", 5), ("head.logits", 5),
+        ("blocks.0.R", 2), (f"{ATTN}.O", 2), (f"{ATTN}.Z", 2), (f"{ATTN}.A", 2), (f"{ATTN}.S", 2), (f"{ATTN}.Q", 1),
+        ("embed.X", 3), ("embed.t", 1),
+    ]  # fmt: skip
+    for key, flat in way:
+        reader.follow(key, flat)
+        eventually(reader.inspector.locator(".cell-id code")).to_contain_text(f"{key}[")
+        assert reader.name == f"{key}[{','.join(map(str, reader.index(key, flat)))}]"
+    reader.page.get_by_role("button", name="Back to the number before").click()
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text("embed.X[1,1]")
+    reader.page.keyboard.press("]")
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text("embed.t[1]")
+
+
+def test_an_operand_inside_a_formula_is_a_link_to_its_cell(reader: Reader) -> None:
+    reader.look_at(f"{ATTN}.A", 2)
+    reader.inspector.locator(".arithmetic .live [data-op]").first.click()
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text(f"{ATTN}.S[0,1,0]")
+    assert reader.page.locator("dialog").count() == 0
+
+
+def test_a_number_names_every_number_that_reads_it(reader: Reader) -> None:
+    reader.look_at("embed.E", 0)
+    links = reader.inspector.get_by_role("group", name="It is read by").locator("[data-goto]")
+    eventually(links.first).to_be_visible()
+    assert {link.get_attribute("data-goto") for link in links.all()} == {"embed.X:0", "embed.E.new:0"}
+    # With a gradient: the two rows of the query's score, and the keys' gradients that the query multiplies.
+    reader.look_at(f"{ATTN}.Q", 1)
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text(f"{ATTN}.Q[0,1,0]")
+    read_by = {link.get_attribute("data-goto") for link in links.all()}
+    assert read_by == {f"{ATTN}.S:2", f"{ATTN}.S:3", f"{ATTN}.K.grad:0", f"{ATTN}.K.grad:1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "flat", "last"),
+    [(f"{ATTN}.W_Q", 1, "loss.L:0"), ("embed.E", 0, "loss.L:0"), (f"{ATTN}.W_Q.grad", 1, "loss.L.grad:0"),
+     ("embed.E.new", 0, "loss.L.after:0")],
+)  # fmt: skip
+def test_the_way_to_the_loss_ends_there(reader: Reader, key: str, flat: int, last: str) -> None:
+    reader.look_at(key, flat)
+    eventually(reader.inspector.locator(".way li").last.locator("[data-goto]")).to_have_attribute("data-goto", last)
+
+
+def test_arithmetic_result_record_and_witnesses_agree(reader: Reader, toy: Trace) -> None:
+    reader.look_at("embed.X.grad", 0)
+    result = reader.inspector.locator('[data-role="result"]')
+    eventually(result).to_be_visible()
+    assert number(result.inner_text()) == pytest.approx(float(toy["embed.X.grad"][0, 0]), abs=1e-15)
+    shares = [number(text) for text in reader.inspector.locator(".via .digits").all_inner_texts()]
+    assert len(shares) == 4 and sum(shares) == pytest.approx(float(toy["embed.X.grad"][0, 0]), abs=2e-6)
+    reader.look_at(f"{ATTN}.W_Q.grad", 1)
+    eventually(reader.inspector.locator(".witnesses tbody tr")).to_have_count(3)
+    values = [number(text) for text in reader.inspector.locator(".witnesses tbody td:nth-child(2)").all_inner_texts()]
+    assert values == pytest.approx([0.13356231995910944] * 3, abs=3e-11)
+
+
+@pytest.mark.parametrize(("walk", "first", "last"), [("query", "embed.t[1]", "loss.L.after"), ("embedding", "embed.E[0,0]", "loss.L.after")])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_guided_walk_looks_at_a_cell_in_every_step(
+    open_page: Open, toy: Trace, toy_header: dict[str, Any], lang: str, walk: str, first: str, last: str
+) -> None:
+    page = open_page(build(toy_header, tensors_of(toy), lang=lang)).page
+    reader = Reader(page)
+    page.locator(f'[data-walk="{walk}"]').click()
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text(first)
+    steps = int(page.locator('[data-role="walk-step"]').inner_text().split("/")[1])
+    seen = [reader.name]
+    for at in range(2, steps + 1):
+        page.keyboard.press("n")
+        eventually(page.locator('[data-role="walk-step"]')).to_have_text(f"{at} / {steps}")
+        page.wait_for_function("before => document.querySelector('.cell-id code').textContent !== before", arg=seen[-1])
+        seen.append(reader.name)
+        assert "{" not in page.locator(".walk p").inner_text()
+    assert len(set(seen)) == steps and seen[-1] == last
+
+
+# ---- views, derivations, the update
+
+
+def test_the_update_view_tells_what_the_trace_tells(reader: Reader, toy: Trace) -> None:
+    reader.page.keyboard.press("3")
+    rows = reader.page.locator(".update-panel table.figures").nth(1).locator("tfoot tr td.digits")
+    eventually(rows.first).to_be_visible()
+    told = [number(text) for text in rows.all_inner_texts()]
+    assert told == pytest.approx([toy.analysis.predicted, toy.analysis.exact], abs=1e-6)
+    order = [number(text) for text in reader.page.locator(".wrong-order td.digits").all_inner_texts()]
+    assert order[:2] == pytest.approx([float(toy["loss.L.after"]), toy.analysis.sequential.loss], abs=1e-8)
+    table = reader.page.locator(".update-panel table.figures").first
+    probabilities = [number(text) for text in table.locator("tbody tr:nth-child(4) td").all_inner_texts()]
+    assert probabilities == pytest.approx([0.078714, 0.171807, 0.093093], abs=1e-6)
+
+
+def test_before_and_after_stand_in_one_table(reader: Reader) -> None:
+    reader.page.keyboard.press("5")
+    cell = reader.scroll_to(f"{ATTN}.A").locator(f'td:has(> [data-cell="{ATTN}.A:2"])')
+    eventually(cell.locator("button")).to_have_text(["0.731059", "0.713748"])
+
+
+def test_every_derivation_unfolds_to_one_number(reader: Reader, toy_header: dict[str, Any]) -> None:
+    for derivation in toy_header["derivations"]:
+        place = reader.page.locator(f'[id="derivation-{derivation["id"]}"]')
+        place.locator("h3 button").click()
+        place.get_by_label("with this run’s numbers").check()
+        if len(derivation["steps"]) > 1:
+            eventually(place.locator(".step")).to_have_count(1)
+            place.get_by_role("button", name="All steps").click()
+        eventually(place.locator(".step-value b")).to_have_count(len(derivation["steps"]))
+        values = [number(text) for text in place.locator(".step-value b").all_inner_texts()]
+        assert values == pytest.approx([values[-1]] * len(values), abs=1e-12), derivation["id"]
+
+
+def test_the_notes_labels_can_be_shown_in_place_of_letters(reader: Reader) -> None:
+    reader.page.locator("#labels").select_option("clinic")
+    eventually(reader.page.locator(f'[id="card-{ATTN}.A"] thead th')).to_have_text(["患者服用华法林后", "出现"])
+    eventually(reader.page.locator("#target-1 option:checked")).to_have_text("黑便")
+
+
+def test_parts_open_and_close_in_page_and_map(reader: Reader) -> None:
+    part = reader.page.locator(f'[id="part-{ATTN}"]')
+    rows = reader.page.locator(".map-row").count()
+    part.locator(".part-title button").click()
+    eventually(part.locator(".card")).to_have_count(0)
+    assert reader.page.locator(".map-row").count() < rows
+    reader.look_at(f"{ATTN}.V", 0)
+    eventually(part.locator(".card.chosen")).to_have_count(1)
+
+
+def test_the_map_draws_an_arc_for_every_reading(reader: Reader, toy_header: dict[str, Any]) -> None:
+    """Everything is open, so every edge between two quantities of the forward pass has its own arc."""
+
+    def read(expr: Any) -> set[str]:
+        if not isinstance(expr, list):
+            return set()
+        own = {expr[1]} if expr and expr[0] == "ref" else set()
+        return own.union(*(read(part) for part in expr))
+
+    edges = {(name, s["target"]) for s in toy_header["statements"] if s["face"] == "" for name in read(s["expr"])}
+    assert reader.page.locator(".arc").count() == len(edges)
+
+
+# ---- copying and saving
+
+
+def test_a_formula_is_copied_by_the_clipboard(open_page: Open, toy_page: str) -> None:
+    page = open_page(toy_page, permissions=["clipboard-read", "clipboard-write"]).page
+    page.locator(f'[id="card-{ATTN}.Q"] .formula').click()
+    source = page.locator("dialog textarea").input_value()
+    assert "W_Q" in source and page.locator("dialog textarea").get_attribute("readonly") is not None
+    page.get_by_role("button", name="Copy", exact=True).click()
+    eventually(page.locator("dialog [role=status]")).to_have_text("Copied.")
+    assert page.evaluate("() => navigator.clipboard.readText()") == source
+
+
+def test_a_refused_clipboard_leaves_the_source_selected(reader: Reader) -> None:
+    reader.page.evaluate(
+        """() => {
+          Object.defineProperty(navigator, "clipboard", { value: { writeText: () => Promise.reject(new Error("no")) } });
+          document.execCommand = () => false;
+        }"""
+    )
+    button = reader.page.locator(f'[id="card-{ATTN}.A"] .tex-button')
+    button.focus()
+    button.press("Enter")
+    reader.page.get_by_role("button", name="Copy", exact=True).click()
+    eventually(reader.page.locator("dialog [role=status]")).to_contain_text("press Ctrl+C")
+    selected = "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd); }"
+    assert reader.page.evaluate(selected) == reader.page.locator("dialog textarea").input_value()
+    reader.page.keyboard.press("Escape")
+    eventually(reader.page.locator("dialog")).to_have_count(0)
+    eventually(button).to_be_focused()
+
+
+def save(reader: Reader, name: str, to: Path) -> str:
+    reader.page.locator(".menu summary").click()
+    with reader.page.expect_download() as waiting:
+        reader.page.get_by_role("button", name=name).click()
+    waiting.value.save_as(to)
+    reader.page.locator(".menu summary").click()
+    return to.read_text("utf-8")
+
+
+def test_all_numbers_can_be_saved_as_they_now_stand(reader: Reader, tmp_path: Path) -> None:
+    wanted = trace_toy24(ToySettings(cells={"W_Q[1,0]": 0.7}))
+    reader.look_at(f"{ATTN}.W_Q", 1)
+    reader.type_number("0.7")
+    eventually(reader.page.locator(".edited-note")).to_be_visible()
+    whole = json.loads(save(reader, "All numbers as JSON", tmp_path / "numbers.json"), parse_constant=float.fromhex)
+    assert whole["edited"] is True and whole["scalars"]["eta"] == 0.1
+    numbers = whole["numbers"]
+    assert set(wanted.values) - {f"{k}.after" for k in ("mask.allowed", "loss.count")} <= set(numbers)
+    assert numbers["loss.L.after"]["values"] == pytest.approx([float(wanted["loss.L.after"])], rel=1e-13)
+    assert numbers[f"{ATTN}.S"] == {"shape": [1, 2, 2], "values": [0, None, pytest.approx(0.7), 0], "special": {"1": "-inf"}}
+    rows = list(csv.reader(save(reader, "All numbers as CSV", tmp_path / "numbers.csv").splitlines()))
+    assert rows[0] == ["key", "index", "value"]
+    assert len(rows) - 1 == sum(len(each["values"]) for each in numbers.values())
+    table = {(key, index): value for key, index, value in rows[1:]}
+    assert table[f"{ATTN}.S", "0 0 1"] == "-inf"
+    assert float(table[f"{ATTN}.W_Q.new", "1 0 0"]) == pytest.approx(float(wanted["W_Q.new"][1, 0, 0]), rel=1e-13)
+
+
+# ---- strangers' text
+
+
+STRANGE = ("</script><img src=x onerror=alert(1)>", "\x00\x1b[31m\n\t \u202egnp.exe", "$\\href{javascript:alert(1)}{x}$ =1+1")
+SHOWN = ("</script><img src=x onerror=alert(1)>", "␀␛[31m␊␉ ⟨U+202E⟩gnp.exe", "$\\href{javascript:alert(1)}{x}$ =1+1")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_strange_tokens_are_shown_as_they_are_and_do_nothing(
+    open_page: Open, toy: Trace, toy_header: dict[str, Any], lang: str
+) -> None:
+    header = {**toy_header, "vocabulary": list(STRANGE), "labels": []}
+    page = open_page(build(header, tensors_of(toy), lang=lang)).page
+    reader = Reader(page)
+    eventually(page.locator("#token-0 option")).to_have_text(list(SHOWN))
+    eventually(reader.scroll_to("head.p").locator("thead th")).to_have_text(list(SHOWN))
+    for key in "12345":
+        page.keyboard.press(key)
+        assert page.evaluate("() => document.images.length + document.querySelectorAll('main a').length") == 0
+    for name, flat in [("embed.t", 0), ("head.p", 5), ("loss.L", 0)]:
+        reader.look_at(name, flat)
+        eventually(reader.inspector.locator(".cell-id code")).to_contain_text(name)
+    page.locator("#token-0").select_option("2")
+    eventually(page.locator(".edited-note")).to_be_visible()
+
+
+# ---- keys, languages, themes, paper, small screens
+
+
+def test_keys_choose_the_view(reader: Reader) -> None:
+    for key, view in zip("23451", ["gradient", "update", "after", "compare", "forward"], strict=True):
+        reader.page.keyboard.press(key)
+        eventually(reader.page.locator(f'[data-view="{view}"]')).to_have_attribute("aria-pressed", "true")
+    reader.page.keyboard.press("?")
+    eventually(reader.page.get_by_role("dialog", name="Help")).to_be_visible()
+    reader.page.keyboard.press("2")
+    reader.page.keyboard.press("Escape")
+    assert reader.view == "forward"
+
+
+def test_single_keys_can_be_turned_off(reader: Reader) -> None:
+    reader.page.keyboard.press("?")
+    reader.page.get_by_label("single keys work").uncheck()
+    reader.page.keyboard.press("Escape")
+    reader.page.keyboard.press("2")
+    assert reader.view == "forward"
+
+
+def test_arrow_keys_walk_through_a_table_and_enter_looks(reader: Reader) -> None:
+    first = reader.cell("embed.E", 0)
+    first.focus()
+    for key in ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowLeft"]:
+        reader.page.keyboard.press(key)
+    eventually(reader.cell("embed.E", 4)).to_be_focused()
+    reader.page.keyboard.press("Enter")
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text("embed.E[2,0]")
+    reader.page.keyboard.press("e")
+    eventually(reader.page.locator("#edit-cell")).to_be_focused()
+    reader.page.keyboard.press("ArrowUp")
+    eventually(reader.cell("embed.E", 4)).to_have_text("1.1")
+
+
+def test_the_language_switch_changes_everything_and_loses_nothing(reader: Reader) -> None:
+    reader.look_at(f"{ATTN}.A", 2)
+    reader.page.keyboard.press("Escape")
+    reader.page.get_by_role("button", name="中文").click()
+    eventually(reader.page.locator('[data-view="forward"]')).to_contain_text("前向")
+    assert reader.page.evaluate("() => document.documentElement.lang") == "zh-CN"
+    assert reader.name == f"{ATTN}.A[0,1,0]"
+    reader.page.keyboard.press("2")
+    words = reader.page.locator("body").inner_text()
+    for english in ["Forward", "Gradient", "Embedding", "Attention", "Derivation", "Formula", "witness", "Position"]:
+        assert english not in words, english
+    reader.page.keyboard.press("l")
+    eventually(reader.page.locator('[data-view="forward"]')).to_contain_text("Forward")
+
+
+def test_the_theme_follows_the_system_until_the_reader_chooses(open_page: Open, toy_page: str) -> None:
+    page = open_page(toy_page, color_scheme="dark").page
+    theme = "() => document.documentElement.dataset.theme"
+    eventually(page.locator("main")).to_be_visible()
+    assert page.evaluate(theme) == "dark"
+    page.keyboard.press("t")
+    eventually(page.locator('[data-tool="theme"]')).to_contain_text("light")
+    assert page.evaluate(theme) == "light"
+
+
+def test_paper_shows_everything(reader: Reader) -> None:
+    reader.page.keyboard.press("c")
+    eventually(reader.page.locator(".card")).to_have_count(0)
+    reader.page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    # At once, not a moment later: the browser takes its picture right after this event.
+    assert reader.page.locator(".card").count() > 20
+    assert reader.page.locator(".formula-waiting, .waiting").count() == 0
+    reader.page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+    eventually(reader.page.locator(".card")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [360, 820, 1100])
+def test_the_page_fits_small_screens(open_page: Open, toy_page: str, width: int) -> None:
+    page = open_page(toy_page, viewport={"width": width, "height": 760}).page
+    reader = Reader(page)
+    for key in "12345":
+        page.keyboard.press(key)
+        assert page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
+    page.keyboard.press("1")
+    reader.scroll_to(f"{ATTN}.A")
+    reader.cell(f"{ATTN}.A", 2).click()
+    eventually(reader.inspector.locator(".cell-head")).to_be_in_viewport()
+    eventually(reader.cell(f"{ATTN}.A", 2)).to_be_in_viewport()
+
+
+def test_the_address_names_the_cell(open_page: Open, toy_page: str) -> None:
+    page = open_page(toy_page).page
+    reader = Reader(page)
+    reader.look_at(f"{ATTN}.S.grad", 2)
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text(f"{ATTN}.S.grad[0,1,0]")
+    page.wait_for_url("**#cell=blocks.0.attn.S.grad:2")
+    page.reload()
+    eventually(reader.inspector.locator(".cell-id code")).to_have_text(f"{ATTN}.S.grad[0,1,0]")
+    assert reader.view == "gradient"
