@@ -106,9 +106,11 @@ def test_one_head_leaves_no_trace_and_one_layer_neither(toy: Program) -> None:
     assert not [f for f in formulas if "(" in f.replace(r"\left(", "").replace("(p_", "") or "h=1" in f]
 
 
-def test_a_contribution_alone_is_added(toy: Program) -> None:
+def test_one_contribution_of_several_is_added_and_a_single_one_is_the_gradient(toy: Program) -> None:
+    several = toy.contributions(toy.resolve("X"))
+    assert index_latex(several[0], toy).startswith(r"\bar X_{ir} \mathrel{+}= ")
     first = toy.contributions(toy.resolve("Q"))[0]
-    assert index_latex(first, toy) == r"\bar Q_{ic} \mathrel{+}= \frac{\sum_{j=1}^{n} \bar S_{ij} K_{jc}}{\sqrt{d_k}}"
+    assert index_latex(first, toy) == r"\bar Q_{ic} = \frac{\sum_{j=1}^{n} \bar S_{ij} K_{jc}}{\sqrt{d_k}}"
 
 
 def test_heads_and_layers_are_superscripts_where_there_are_several(deep: Program) -> None:

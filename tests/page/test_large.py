@@ -108,7 +108,9 @@ def test_masked_cells_have_a_colour_of_their_own(reader: Reader) -> None:
     picture = pixels[1:].reshape(N, N, 4)[..., :3]
     masked = {tuple(colour) for colour in picture[np.triu_indices(N, 1)]}
     seen = {tuple(colour) for colour in picture[np.tril_indices(N)]}
-    assert len(masked) == 1 and len(seen) > 50 and not masked & seen
+    assert len(masked) == 1
+    assert len(seen) > 50
+    assert not masked & seen
 
 
 def test_the_head_of_the_looked_at_number_is_shown(reader: Reader) -> None:

@@ -1,7 +1,7 @@
 /** Every sentence of the page in its two languages, side by side: neither is a translation added later. */
 import type { Bilingual, Language } from "./data/types.ts";
 
-const TEXTS = {
+export const TEXTS = {
   // head and views
   about: ["About this run", "关于这次运行"],
   derivations: ["Derivations", "推导"],
@@ -61,6 +61,24 @@ const TEXTS = {
   yes: ["yes", "是"],
   no: ["no", "否"],
   via: ["via", "经由"],
+  letter_i: ["position", "位置"],
+  letter_j: ["position that is read", "被读取的位置"],
+  letter_m: ["position that is read", "被读取的位置"],
+  letter_h: ["head", "头"],
+  letter_r: ["coordinate of the model", "模型的坐标"],
+  letter_q: ["coordinate of the model", "模型的坐标"],
+  letter_c: ["coordinate of queries and keys", "查询和键的坐标"],
+  letter_e: ["coordinate of values", "值的坐标"],
+  letter_f: ["coordinate inside the feed-forward network", "前馈网络内部的坐标"],
+  letter_w: ["candidate of the vocabulary", "词表中的候选"],
+  letter_v: ["candidate of the vocabulary", "词表中的候选"],
+  letter_s: ["row of the position table", "位置表的行"],
+  rowsAre: ["rows {letter}: {meaning}", "行 {letter}：{meaning}"],
+  columnsAre: ["columns {letter}: {meaning}", "列 {letter}：{meaning}"],
+  zeroTensor: ["Zero up to rounding: in theory every number here is 0; what is shown is rounding.", "舍入意义上的零：理论上这里每个数都是 0，显示的只是舍入误差。"],
+  heatColours: ["Colours of heat maps", "热图颜色"],
+  heatLinear: ["in proportion", "按比例"],
+  heatStretched: ["small numbers stretched", "放大小数值"],
   masked: ["not allowed", "不可见"],
   heatHelp: ["Point, or use the arrow keys, for the exact number; Enter opens it.", "移动指针或用方向键查看精确数值；回车打开。"],
   changeTitle: ["Change by the update (after − before)", "更新带来的变化（后 − 前）"],
@@ -74,7 +92,6 @@ const TEXTS = {
   goToExample: ["W_Q.grad[1,0]", "W_Q.grad[1,0]"],
   go: ["Go", "前往"],
   noSuchCell: ["There is no such number here. Names are written as on the command line, with indices from 0: W_Q.grad[1,0].", "这里没有这个数。写法与命令行相同，序号从 0 开始：W_Q.grad[1,0]。"],
-  axis: ["{letter} = {at}", "{letter} = {at}"],
   face_grad: ["gradient of {name}", "{name}的梯度"],
   face_new: ["{name}, updated", "更新后的{name}"],
   face_after: ["{name}, after the update", "{name}（更新之后）"],
@@ -202,8 +219,8 @@ const TEXTS = {
   constructedMeans: ["Chosen by hand: by the notes, or by you.", "人为指定：由讲义，或由你。"],
   computed: ["computed", "计算"],
   computedMeans: ["Computed in this page by definition.", "在本页按定义算出。"],
-  measured: ["trained", "训练所得"],
-  measuredMeans: ["A parameter of a trained model, as training left it.", "训练好的模型的参数，训练结束时的值。"],
+  measured: ["measured", "实测"],
+  measuredMeans: ["Measured on a trained model: a parameter as training left it.", "取自训练好的模型：训练结束时的参数值。"],
   recorded: ["recorded", "记录"],
   recordedMeans: ["Recorded while the model itself ran.", "模型自己运行时记录下来的。"],
   aboutToy: ["The parameters were constructed for pencil and paper; everything else is computed from them. Three tokens stand for nothing in particular: no medical knowledge was learnt.", "参数是为纸笔演算构造的；其余都由它们算出。三个词元只是代号：模型并没有学到医学知识。"],

@@ -84,12 +84,13 @@ def target_latex(statement: Statement, style: Style, frame: Frame = SYMBOLIC) ->
 
 
 def index_latex(statement: Statement, program: Program, style: Style | None = None) -> str:
-    r"""``left = right`` of one statement; a contribution to a gradient is ``left \mathrel{+}= right``.
+    r"""``left = right`` of one statement; one of several contributions to a gradient is ``left \mathrel{+}= right``.
 
     ``style`` (of ``style_of``) spares the work of finding the symbols again for every formula.
     """
     style = style or style_of(program)
-    equals = r"\mathrel{+}=" if statement.adds else "="
+    partly = statement.adds and len(program.contributions(statement.target)) > 1
+    equals = r"\mathrel{+}=" if partly else "="
     return f"{target_latex(statement, style)} {equals} {expr_latex(statement.expr, style)}"
 
 

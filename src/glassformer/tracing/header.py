@@ -17,8 +17,9 @@ from ..errors import UserError
 from ..model.derivations import derivations
 from ..notation import Kind, Placed, Program, Quantity, Statement, key
 from ..notation.chain import chain_json
-from ..notation.latex import index_latex, symbol_latex
+from ..notation.latex import index_latex
 from ..notation.matrix import matrix_face
+from ..notation.symbols import Style, style_of
 from ..notation.tree import from_json, to_json
 from .audit import Audit
 from .file import SCHEMA, read_trace_file, write_trace_file
@@ -36,6 +37,7 @@ _PACKAGE = PurePath(notation.__file__).parents[1]
 def header_of(trace: Trace) -> Json:
     """The header of ``trace``: strict JSON, schema ``SCHEMA``."""
     program = trace.program
+    style = style_of(program)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -46,8 +48,8 @@ def header_of(trace: Trace) -> Json:
         "aliases": dict(program.aliases),
         "vocabulary": list(trace.text.vocabulary),
         "labels": [dict(label) for label in trace.text.labels],
-        "quantities": [_quantity_json(placed, program) for placed in program.quantities.values()],
-        "statements": [_statement_json(s, program) for s in (*program.statements, *trace.update)],
+        "quantities": [_quantity_json(placed, style) for placed in program.quantities.values()],
+        "statements": [_statement_json(s, program, style) for s in (*program.statements, *trace.update)],
         "derivations": [chain_json(chain, program) for chain in derivations(program)],
         "witnesses": {id: _witness_json(w) for id, w in trace.witnesses.items()},
         "update": _analysis_json(trace.analysis),
@@ -104,13 +106,13 @@ def place_of(file: str) -> str:
     return "/".join(path.relative_to(_PACKAGE.parent).parts) if path.is_relative_to(_PACKAGE.parent) else path.name
 
 
-def _quantity_json(placed: Placed, program: Program) -> Json:
+def _quantity_json(placed: Placed, style: Style) -> Json:
     q = placed.quantity
     return {
         "id": placed.id,
         "name": q.name,
         "symbol": q.symbol,
-        "latex": symbol_latex(placed.id, "", program),
+        "latex": style.name(placed.id),
         "layer": placed.layer,
         "path": placed.path,
         "en": q.en,
@@ -124,7 +126,7 @@ def _quantity_json(placed: Placed, program: Program) -> Json:
     }
 
 
-def _statement_json(s: Statement, program: Program) -> Json:
+def _statement_json(s: Statement, program: Program, style: Style) -> Json:
     matrix = matrix_face(s, program)
     return {
         "target": s.target,
@@ -133,7 +135,10 @@ def _statement_json(s: Statement, program: Program) -> Json:
         "expr": to_json(s.expr),
         "consumer": s.consumer,
         "adds": s.adds,
-        "latex": {"index": index_latex(s, program), "matrix": None if matrix is None else matrix.latex(program)},
+        "latex": {
+            "index": index_latex(s, program, style),
+            "matrix": None if matrix is None else matrix.latex(program, style),
+        },
         "file": place_of(s.quantity.file),
         "line": s.line,
     }

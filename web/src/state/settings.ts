@@ -39,11 +39,16 @@ export function resolveTheme(theme: Theme, systemIsDark: boolean): "light" | "da
   return systemIsDark ? "dark" : "light";
 }
 
+/** Whether a model is small enough to be shown whole. */
+export function isSmall(structure: Structure): boolean {
+  return structure.blocks <= 1 && structure.quantity.size <= 40;
+}
+
 /** Parts that are open at first: all of a small model, the first attention and both ends of a larger one. */
 function startingParts(structure: Structure): Set<string> {
   const { parts } = structure;
   const open = new Set<string>();
-  const small = structure.blocks <= 1 && structure.quantity.size <= 40;
+  const small = isSmall(structure);
   for (const part of parts) {
     const chosen = small || part.id === "blocks.0.attn" || part.id === "head" || part.id === "loss";
     if (!chosen) continue;
@@ -74,6 +79,7 @@ export function startingState(header: Header, structure: Structure, engine: Engi
     heads: {},
     labels: header.labels[0]?.id ?? "",
     digits: 6,
+    stretched: false,
     dialog: null,
     walk: null,
     unfolded: {},

@@ -37,6 +37,8 @@ export interface State {
   labels: string;
   /** Decimals in tables. */
   digits: number;
+  /** Heat maps show the square root of a number's share, so that small ones can be told apart. */
+  stretched: boolean;
   dialog: Dialog | null;
   walk: { id: string; step: number } | null;
   /** Ids of the derivations that are unfolded, with the number of steps shown. */

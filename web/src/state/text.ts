@@ -76,21 +76,3 @@ export function picture(text: string): string {
     .replace(LONE, codePoint)
     .replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
 }
-
-const TEX: Record<string, string> = {
-  "\\": "\\textbackslash{}",
-  "{": "\\{",
-  "}": "\\}",
-  $: "\\$",
-  "&": "\\&",
-  "#": "\\#",
-  "%": "\\%",
-  _: "\\_",
-  "^": "\\textasciicircum{}",
-  "~": "\\textasciitilde{}",
-};
-
-/** A token's text as the argument of `\text{…}`: nothing of it is a command. */
-export function texText(text: string): string {
-  return picture(text).replace(/[\\{}$&#%_^~]/g, (character) => TEX[character] as string);
-}

@@ -4,6 +4,7 @@ import { useMarks } from "../state/marks.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
+import { Letters } from "./letters.tsx";
 import { TokenText } from "./token.tsx";
 
 export interface TableProps {
@@ -97,7 +98,7 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
         {columnTexts.length > 0 && (
           <thead>
             <tr>
-              {rowTexts.length > 0 && <td class="corner" />}
+              {rowTexts.length > 0 && <td class="corner"><Letters plane={plane} /></td>}
               {columnTexts.map((text) => (
                 <th scope="col" class="axis-text" title={text}>
                   <span><TokenText text={text} /></span>

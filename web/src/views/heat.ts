@@ -21,11 +21,13 @@ export interface Scale {
   size: number;
   negative: boolean;
   masked: boolean;
+  /** The square root of a number's share is shown in place of the share. */
+  stretched: boolean;
 }
 
 /** The scale of the numbers in view. */
-export function scaleOf(values: Float64Array, plane: Plane): Scale {
-  const scale: Scale = { size: 0, negative: false, masked: false };
+export function scaleOf(values: Float64Array, plane: Plane, stretched: boolean): Scale {
+  const scale: Scale = { size: 0, negative: false, masked: false, stretched };
   for (let row = 0; row < plane.rows; row++) {
     for (let column = 0; column < plane.columns; column++) {
       const x = values[plane.flat(row, column)];
@@ -41,7 +43,8 @@ export function scaleOf(values: Float64Array, plane: Plane): Scale {
 function colour(x: number, scale: Scale, palette: Palette): number[] {
   if (x === -Infinity) return palette.masked;
   if (!Number.isFinite(x)) return palette.nan;
-  const share = scale.size > 0 ? Math.abs(x) / scale.size : 0;
+  const linear = scale.size > 0 ? Math.abs(x) / scale.size : 0;
+  const share = scale.stretched ? Math.sqrt(linear) : linear;
   const end = x < 0 ? palette.negative : palette.positive;
   return palette.zero.map((zero, channel) => zero + (end[channel] - zero) * share);
 }

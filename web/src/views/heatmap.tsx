@@ -5,6 +5,7 @@ import { useMarks } from "../state/marks.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
+import { Letters } from "./letters.tsx";
 import { TokenText } from "./token.tsx";
 import { cellSide, paint, paletteOf, scaleOf, type Scale } from "./heat.ts";
 
@@ -105,11 +106,12 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   const canvas = useRef<HTMLCanvasElement>(null);
   const [cursor, setCursor] = useState<Place | null>(null);
   const values = numbers ?? session.engine.value(keyName);
-  const scale = scaleOf(values, plane);
+  const stretched = useStore((state) => state.stretched);
+  const scale = scaleOf(values, plane, stretched);
   const side = cellSide(plane);
   useLayoutEffect(() => {
     if (canvas.current) paint(canvas.current, values, plane, scale, paletteOf(canvas.current));
-  }, [values, version, theme, printing, plane.flat(0, 0), keyName]);
+  }, [values, version, theme, printing, stretched, plane.flat(0, 0), keyName]);
   const chosen = useStore((state) => (state.selected?.key === keyName ? state.selected.flat : -1));
   useEffect(() => {
     if (chosen >= 0) setCursor(plane.place(chosen));
@@ -141,6 +143,7 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
     <div class="heat">
       <div class="matrix-scroll">
         <div class="heat-grid">
+          <span class="axis-letters"><Letters plane={plane} /></span>
           <Texts texts={columnTexts} side={side} along="columns" />
           <Texts texts={rowTexts} side={side} along="rows" />
           <div

@@ -12,6 +12,7 @@ import { Arithmetic, CellLink, CellList } from "./arithmetic.tsx";
 import { Editor } from "./editor.tsx";
 import { Formula, Tex } from "./formula.tsx";
 import { TokenText } from "./token.tsx";
+import { meaningOf } from "./letters.tsx";
 import { Status, type NumberStatus } from "./status.tsx";
 import { WalkPanel, WalkStarts } from "./walk.tsx";
 import { Witnesses } from "./witness.tsx";
@@ -53,7 +54,8 @@ function usePlace(cell: Cell): string {
     .axes.map((axis, at) => {
       const text = axisTexts(session, axis, labels)?.[index[at]];
       if (axis[0] === "h" && session.header.scalars["H"] === 1) return "";
-      return `${t("axis", { letter: axis[0], at: index[at] + 1 })}${text === undefined ? "" : ` “${text}”`}`;
+      const meaning = meaningOf(axis[0], t);
+      return `${meaning} ${axis[0]} = ${index[at] + 1}${text === undefined ? "" : ` “${text}”`}`;
     })
     .filter(Boolean)
     .join(" · ");

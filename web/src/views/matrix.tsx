@@ -84,8 +84,10 @@ export function Matrix({ keyName, secondKey }: MatrixProps) {
     caption: `${pick(quantity)} ${keyName}`,
     write,
   };
-  if (fits(plane)) return <NumberTable keyName={keyName} secondKey={secondKey} {...common} />;
-  if (secondKey === undefined) return <Heatmap keyName={keyName} {...common} />;
+  const zero = splitKey(keyName).face === "grad" && session.header.witnesses[quantity.id]?.zero_in_theory;
+  const note = zero ? <p class="zero small">{t("zeroTensor")}</p> : null;
+  if (fits(plane)) return <>{note}<NumberTable keyName={keyName} secondKey={secondKey} {...common} /></>;
+  if (secondKey === undefined) return <>{note}<Heatmap keyName={keyName} {...common} /></>;
   const before = session.engine.value(keyName);
   const after = session.engine.value(secondKey);
   const change = after.map((x, flat) => (x === before[flat] ? 0 : x - before[flat]));

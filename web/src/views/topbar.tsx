@@ -1,6 +1,7 @@
 /** The head of the page: title, tools, the five views. */
 import { downloadCsv, downloadJson } from "../state/download.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { isSmall } from "../state/settings.ts";
 import { VIEWS, type Theme } from "../state/store.ts";
 import { Losses } from "./runbar.tsx";
 import { picture } from "../state/text.ts";
@@ -82,13 +83,26 @@ export function TopBar() {
 const KINDS = ["input", "parameter", "intermediate", "coefficient", "probability", "loss", "gradient"] as const;
 
 export function Legend() {
+  const { store, structure } = useSession();
   const { t } = useSpeech();
+  const stretched = useStore((state) => state.stretched);
   return (
-    <ul class="legend" aria-label={t("legend")}>
-      {KINDS.map((kind) => (
-        <li key={kind} class={`k-${kind}`}><i class="dot" aria-hidden="true" />{t(`kind_${kind}`)}</li>
-      ))}
-    </ul>
+    <div class="legends">
+      <ul class="legend" aria-label={t("legend")}>
+        {KINDS.map((kind) => (
+          <li key={kind} class={`k-${kind}`}><i class="dot" aria-hidden="true" />{t(`kind_${kind}`)}</li>
+        ))}
+      </ul>
+      {!isSmall(structure) && (
+        <label class="legend">
+          {t("heatColours")}
+          <select value={stretched ? "1" : "0"} onChange={(event) => store.set({ stretched: event.currentTarget.value === "1" })}>
+            <option value="0">{t("heatLinear")}</option>
+            <option value="1">{t("heatStretched")}</option>
+          </select>
+        </label>
+      )}
+    </div>
   );
 }
 
