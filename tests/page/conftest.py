@@ -15,6 +15,8 @@ from glassformer.errors import UserError
 from glassformer.page import build, document
 from glassformer.tracing import Trace, header_of, tensors_of, trace_toy24
 
+from .reader import Reader
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -85,6 +87,12 @@ def toy_header(toy: Trace) -> dict[str, Any]:
 def toy_page(built: str, toy: Trace, toy_header: dict[str, Any]) -> str:
     """Its page."""
     return build(toy_header, tensors_of(toy))
+
+
+@pytest.fixture
+def reader(open_page: Callable[..., Opened], toy_page: str) -> Reader:
+    """A reader before the page of the 24-parameter model, on a laptop's screen."""
+    return Reader(open_page(toy_page, viewport={"width": 1440, "height": 900}).page)
 
 
 @pytest.fixture

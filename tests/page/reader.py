@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 PRINTED_MINUS = "−"
+
+
+def eventually(locator: Locator) -> Any:
+    """Playwright's patient assertion: the page draws a moment after it computes."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
 
 
 class Reader:

@@ -14,8 +14,7 @@ from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwa
 from glassformer.page import build
 from glassformer.tracing import Trace, header_of, tensors_of
 
-from .reader import Reader, number
-from .test_views import eventually
+from .reader import Reader, eventually, number
 
 if TYPE_CHECKING:
     Open = Callable[..., Any]

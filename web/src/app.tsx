@@ -121,7 +121,9 @@ function Page() {
   useSelection();
   return (
     <MarksContext.Provider value={marks}>
-      <a class="skip" href="#way">{t("skip")}</a>
+      <a class="skip" href="#way">
+        {t("skip")}
+      </a>
       <TopBar />
       <RunBar />
       <Views />

@@ -18,7 +18,9 @@ const { header, tensors } = JSON.parse(readFileSync(new URL("../fixtures/toy24.j
 };
 
 function toy(): Surroundings {
-  const leaves = new Map(Object.entries(tensors).map(([key, cells]) => [key, Float64Array.from(cells, (x) => x ?? -Infinity)]));
+  const leaves = new Map(
+    Object.entries(tensors).map(([key, cells]) => [key, Float64Array.from(cells, (x) => x ?? -Infinity)]),
+  );
   const engine = new Engine(header, leaves);
   engine.recompute();
   return { header, engine, structure: structureOf(header) };
@@ -31,7 +33,10 @@ describe("who reads a number", () => {
       around.engine.value(key).forEach((_, flat) => {
         for (const operand of around.engine.arithmetic(key, flat).operands) {
           const readers = readersOf(operand, around).filter((each) => each.key === key);
-          expect(readers.some((each) => each.cells.includes(flat)), `${operand.key}:${operand.flat} -> ${key}:${flat}`).toBe(true);
+          expect(
+            readers.some((each) => each.cells.includes(flat)),
+            `${operand.key}:${operand.flat} -> ${key}:${flat}`,
+          ).toBe(true);
         }
       });
     }
@@ -39,7 +44,9 @@ describe("who reads a number", () => {
 
   test("a masked score is read by nobody's gradient and a token row by its own position alone", () => {
     const around = toy();
-    const readers = readersOf({ key: "embed.E", flat: 2 }, around).flatMap(({ key, cells }) => cells.map((flat) => `${key}:${flat}`));
+    const readers = readersOf({ key: "embed.E", flat: 2 }, around).flatMap(({ key, cells }) =>
+      cells.map((flat) => `${key}:${flat}`),
+    );
     expect(readers).toEqual(["embed.X:2", "embed.E.new:2"]);
     expect(readersOf({ key: "embed.E", flat: 4 }, around).map(({ key }) => key)).toEqual(["embed.E.new"]);
     expect(readersOf({ key: "blocks.0.attn.A.grad", flat: 1 }, around).map(({ cells }) => cells)).toEqual([[0]]);
@@ -55,17 +62,28 @@ describe("who reads a number", () => {
 
 describe("how numbers and tokens are written", () => {
   test.each([
-    [0.731058, 6, "0.731058"], [-1, 6, "−1"], [-0, 6, "0"], [-Infinity, 6, "−∞"], [NaN, 6, "NaN"], [0.7, 6, "0.7"],
-    [0.000017845, 6, "1.784·10⁻⁵"], [0.0004, 3, "4.000·10⁻⁴"], [123456789.5, 6, "1.235·10⁸"], [1 / 3, 3, "0.333"],
+    [0.731058, 6, "0.731058"],
+    [-1, 6, "−1"],
+    [-0, 6, "0"],
+    [-Infinity, 6, "−∞"],
+    [NaN, 6, "NaN"],
+    [0.7, 6, "0.7"],
+    [0.000017845, 6, "1.784·10⁻⁵"],
+    [0.0004, 3, "4.000·10⁻⁴"],
+    [123456789.5, 6, "1.235·10⁸"],
+    [1 / 3, 3, "0.333"],
   ])("%d with %d decimals is %s", (x, digits, text) => expect(short(x, digits)).toBe(text));
 
   test("a number in full can be read back", () => {
     for (const x of [0.1 + 0.2, -1e-17, 1e300, 5e-324, 123456789.123]) expect(parseNumber(full(x))).toBe(x);
   });
 
-  test.each(["", " ", "abc", "1,5", "0x10", "Infinity", "NaN", "1e999", "--1", "1 2", "٣"])("%j is no number", (text) => {
-    expect(parseNumber(text)).toBeNull();
-  });
+  test.each(["", " ", "abc", "1,5", "0x10", "Infinity", "NaN", "1e999", "--1", "1 2", "٣"])(
+    "%j is no number",
+    (text) => {
+      expect(parseNumber(text)).toBeNull();
+    },
+  );
 
   test("nothing of a token is invisible", () => {
     expect(picture("\u0000\u001b\u007f\n")).toBe("␀␛␡␊");
@@ -110,10 +128,18 @@ describe("tables", () => {
 describe("two languages", () => {
   const pairs: [string, Bilingual][] = [
     ...Object.entries(TEXTS).map(([name, [en, zh]]): [string, Bilingual] => [name, { en, zh }]),
-    ...walksFor(header).flatMap((walk) => [walk.title, ...walk.steps.map((step) => step.text)].map((text, k): [string, Bilingual] => [`${walk.id} ${k}`, text])),
+    ...walksFor(header).flatMap((walk) =>
+      [walk.title, ...walk.steps.map((step) => step.text)].map((text, k): [string, Bilingual] => [
+        `${walk.id} ${k}`,
+        text,
+      ]),
+    ),
     ...structureOf(header).parts.flatMap((part) => {
       const notes = (["forward", "gradient"] as const).flatMap((view) => noteFor(part.id, view) ?? []);
-      return [part.title, ...notes.map((note) => note.text)].map((text, k): [string, Bilingual] => [`${part.id} ${k}`, text]);
+      return [part.title, ...notes.map((note) => note.text)].map((text, k): [string, Bilingual] => [
+        `${part.id} ${k}`,
+        text,
+      ]);
     }),
   ];
   const holes = (text: string): string[] => (text.match(/\{\w+\}|\$[^$]*\$/g) ?? []).sort();

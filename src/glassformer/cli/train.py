@@ -184,13 +184,14 @@ def closing_lines(result: Result, out: Path, example: str) -> list[str]:
     gain = result.bigram - result.validation
     verdict = f"{gain:.3f} below the bigram" if gain > 0 else "not better than the bigram: train longer"
     folder = shlex.quote(str(out))
-    stopped = [f"stopped by you after {result.steps:,} steps; what was learned until then is saved"]
+    steps = f"{result.steps:,} step{'s' if result.steps > 1 else ''}"
+    stopped = [f"stopped by you after {steps}; what was learned until then is saved"]
     return [
         f"sampled from the model (temperature {TEMPERATURE}):",
         *(f"  {line}" for line in result.sample.split("\n")),
         "",
         *(stopped if result.stopped else []),
-        f"{result.steps:,} steps in {result.seconds:.1f} s",
+        f"{steps} in {result.seconds:.1f} s",
         f"validation loss   {result.validation:.3f} nats per character ({verdict})",
         f"character bigram  {result.bigram:.3f} nats per character",
         f"both over the first {result.scored:,} characters of the validation text, each scored once",

@@ -50,7 +50,7 @@ def header_of(trace: Trace) -> Json:
         "labels": [dict(label) for label in trace.text.labels],
         "quantities": [_quantity_json(placed, style) for placed in program.quantities.values()],
         "statements": [_statement_json(s, program, style) for s in (*program.statements, *trace.update)],
-        "derivations": [chain_json(chain, program) for chain in derivations(program)],
+        "derivations": _derivations_json(trace),
         "witnesses": {id: _witness_json(w) for id, w in trace.witnesses.items()},
         "update": _analysis_json(trace.analysis),
         "replay": {
@@ -97,12 +97,15 @@ def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace
         Replay(header["replay"]["by"], header["replay"]["cells"]),
         {id: _witness_from(w) for id, w in header["witnesses"].items()},
         None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
+        tuple(header["derivations"]),
     )
 
 
 def place_of(file: str) -> str:
     """Where a definition stands, without the machine's path: ``glassformer/model/attention.py``."""
     path = PurePath(file)
+    if not path.is_absolute():
+        return file
     return "/".join(path.relative_to(_PACKAGE.parent).parts) if path.is_relative_to(_PACKAGE.parent) else path.name
 
 
@@ -142,6 +145,13 @@ def _statement_json(s: Statement, program: Program, style: Style) -> Json:
         "file": place_of(s.quantity.file),
         "line": s.line,
     }
+
+
+def _derivations_json(trace: Trace) -> list[Json]:
+    """The derivations a file came with, or those of the parts that the program has."""
+    if trace.derivations is not None:
+        return [dict(derivation) for derivation in trace.derivations]
+    return [chain_json(chain, trace.program) for chain in derivations(trace.program)]
 
 
 def _witness_json(w: Witness) -> Json:

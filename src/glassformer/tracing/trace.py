@@ -59,7 +59,7 @@ class Trace:
 
     ``values`` maps ``id``, ``id.grad``, ``id.new`` (parameters after the update) and ``id.after`` (forward pass after the
     update) to arrays with the axes of the quantity, without batch axis. Witnesses and figures are empty when they were
-    not asked for.
+    not asked for; ``derivations`` are those that a file came with, as plain data (None: those of this version).
     """
 
     program: Program
@@ -71,6 +71,7 @@ class Trace:
     replay: Replay
     witnesses: Mapping[str, Witness] = field(default_factory=dict)
     audit: Audit | None = None
+    derivations: tuple[Mapping[str, Any], ...] | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class ValidationConfig(_Frozen):
     """
 
     times: int = Field(default=10, ge=0)
-    prefix: int = Field(default=16_384, ge=1)
+    prefix: int = Field(default=8_192, ge=1)
 
 
 class TrainingConfig(_Frozen):

@@ -84,7 +84,9 @@ export function togglePart(session: Session, id: string): void {
 
 /** Opens or closes every part. */
 export function openAll(session: Session, all: boolean): void {
-  const ids = session.structure.parts.flatMap((part) => (part.block === null ? [part.id] : [part.id, blockId(part.block)]));
+  const ids = session.structure.parts.flatMap((part) =>
+    part.block === null ? [part.id] : [part.id, blockId(part.block)],
+  );
   session.store.set({ open: new Set(all ? ids : []) });
 }
 
@@ -176,7 +178,10 @@ export function cellNamed(session: Session, text: string): Cell | null {
   const key = keyOf(id, face);
   if (!session.engine.has(key)) return null;
   const shape = session.engine.shape(key);
-  let index = (found[2] ?? "").split(",").filter((part) => part.trim() !== "").map(Number);
+  let index = (found[2] ?? "")
+    .split(",")
+    .filter((part) => part.trim() !== "")
+    .map(Number);
   if (!found[2]) index = shape.map(() => 0);
   // Where there is one head only, its index may be left out, as in the notes.
   const headAxis = session.structure.quantity.get(id)?.axes.findIndex(([letter]) => letter === "h") ?? -1;

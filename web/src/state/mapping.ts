@@ -46,7 +46,8 @@ export function rowsOf(
     const single = part.quantities.length === 1;
     rows.push({ kind: "part", id: part.id, part, depth, ...(single ? { quantity: part.quantities[0] } : {}) });
     if (single || !open.has(part.id)) continue;
-    for (const quantity of quantities) rows.push({ kind: "quantity", id: quantity.id, part, quantity, depth: depth + 1 });
+    for (const quantity of quantities)
+      rows.push({ kind: "quantity", id: quantity.id, part, quantity, depth: depth + 1 });
   }
   return rows;
 }

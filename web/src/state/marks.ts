@@ -26,7 +26,8 @@ export function marksOf(session: Session, selected: Cell | null): Marks {
     if (!of.has(flat)) of.set(flat, mark);
     marks.set(key, of);
   };
-  for (const { key, flat } of session.engine.arithmetic(selected.key, selected.flat).operands) put(key, flat, "operand");
+  for (const { key, flat } of session.engine.arithmetic(selected.key, selected.flat).operands)
+    put(key, flat, "operand");
   for (const { key, cells } of readersOf(selected, session)) for (const flat of cells) put(key, flat, "reader");
   return marks;
 }

@@ -116,7 +116,8 @@ const MOST_WAYS = 4096;
 /** Positions of the statement's target whose formula reads `ref` at `index`. */
 function targetsReading(statement: Statement, id: string, face: AnyFace, index: number[], engine: Engine): number[] {
   const sizes = new Map<string, number>();
-  for (const [letter, size] of [...statement.letters, ...loopsOf(statement.expr)]) sizes.set(letter, engine.scalar(size));
+  for (const [letter, size] of [...statement.letters, ...loopsOf(statement.expr)])
+    sizes.set(letter, engine.scalar(size));
   const shape = statement.letters.map(([, size]) => engine.scalar(size));
   const found = new Set<number>();
   for (const { ref, guards } of guarded(statement.expr)) {
@@ -125,7 +126,12 @@ function targetsReading(statement: Statement, id: string, face: AnyFace, index: 
       const free = statement.letters.map(([letter]) => letter);
       for (const each of spread(letters, free, sizes)) {
         if (guards.every(([test, wanted]) => (decide(test, each, engine) ?? Number(wanted)) === Number(wanted))) {
-          found.add(flatOf(free.map((letter) => each[letter]), shape));
+          found.add(
+            flatOf(
+              free.map((letter) => each[letter]),
+              shape,
+            ),
+          );
         }
         if (found.size >= MOST_WAYS) return [...found];
       }
@@ -201,7 +207,7 @@ function wayForward(start: Cell, around: Surroundings): Cell[] {
     return around.engine.has(gradient) ? Math.abs(around.engine.value(gradient)[flat]) : 0;
   };
   const way = [start];
-  for (let at = start; at.key !== goal && way.length < 200; ) {
+  for (let at = start; at.key !== goal && way.length < 200;) {
     const next = largest(
       readersOf(at, around)
         .filter(({ key }) => far.has(key))
@@ -219,7 +225,7 @@ function wayForward(start: Cell, around: Surroundings): Cell[] {
 /** From a gradient back to the loss it came from: at each step the largest gradient among what it reads. */
 function wayBack(start: Cell, around: Surroundings): Cell[] {
   const way = [start];
-  for (let at = start; at.key !== "loss.L.grad" && way.length < 200; ) {
+  for (let at = start; at.key !== "loss.L.grad" && way.length < 200;) {
     const explanation = around.engine.arithmetic(at.key, at.flat);
     const gradients = explanation.operands.filter(({ key }) => splitKey(key).face === "grad");
     const next = largest(gradients, ({ key, flat }) => Math.abs(around.engine.value(key)[flat]));

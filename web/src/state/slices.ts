@@ -30,7 +30,8 @@ export function planeOf(quantity: QuantityInfo, shape: readonly number[], at: nu
   const start = through >= 0 ? Math.min(at, shape[through] - 1) * strides[through] : 0;
   const step = (axis: number): number => (axis >= 0 ? strides[axis] : 0);
   const axisAt = (axis: number): Axis | null => (axis >= 0 ? quantity.axes[axis] : null);
-  const along = (flat: number, axis: number): number => (axis >= 0 ? Math.floor(flat / strides[axis]) % shape[axis] : 0);
+  const along = (flat: number, axis: number): number =>
+    axis >= 0 ? Math.floor(flat / strides[axis]) % shape[axis] : 0;
   return {
     rows: row >= 0 ? shape[row] : 1,
     columns: column >= 0 ? shape[column] : 1,

@@ -14,10 +14,7 @@ export const VIEWS: readonly View[] = ["forward", "gradient", "update", "after",
 
 export type Theme = "system" | "light" | "dark";
 
-export type Dialog =
-  | { kind: "latex"; source: string }
-  | { kind: "help" }
-  | { kind: "about" };
+export type Dialog = { kind: "latex"; source: string } | { kind: "help" } | { kind: "about" };
 
 export interface State {
   language: Language;

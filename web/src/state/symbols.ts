@@ -11,7 +11,11 @@ export function tensorTex({ style }: Session, id: string, face: AnyFace = ""): s
 /** A cell's symbol, indices counted from 1: `S_{21}`, `[W_Q^{(1)}]_{21}`. */
 export function cellTex({ style, engine }: Session, cell: Cell): string {
   const { id, face } = splitKey(cell.key);
-  return style.cell(id, face, indexOf(cell.flat, engine.shape(cell.key)).map((at) => String(at + 1)))[0];
+  return style.cell(
+    id,
+    face,
+    indexOf(cell.flat, engine.shape(cell.key)).map((at) => String(at + 1)),
+  )[0];
 }
 
 /** The same without LaTeX, for screen readers: `s_21`. */

@@ -58,7 +58,8 @@ export function parseNumber(text: string): number | null {
 }
 
 /** Characters that would be invisible, or would turn the text around them, as `U+202E`. */
-const INVISIBLE = /[\u0080-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]/g;
+const INVISIBLE =
+  /[\u0080-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]/g;
 const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function codePoint(character: string): string {
@@ -68,11 +69,13 @@ function codePoint(character: string): string {
 /** A token's text with every character visible: control characters as pictures (U+2400 block), outer blanks as ␣. */
 export function picture(text: string): string {
   if (text === "") return "∅";
-  return text
-    // eslint-disable-next-line no-control-regex
-    .replace(/[\u0000-\u001f]/g, (character) => String.fromCharCode(0x2400 + character.charCodeAt(0)))
-    .replace(/\u007f/g, "\u2421")
-    .replace(INVISIBLE, codePoint)
-    .replace(LONE, codePoint)
-    .replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
+  return (
+    text
+      // eslint-disable-next-line no-control-regex
+      .replace(/[\u0000-\u001f]/g, (character) => String.fromCharCode(0x2400 + character.charCodeAt(0)))
+      .replace(/\u007f/g, "\u2421")
+      .replace(INVISIBLE, codePoint)
+      .replace(LONE, codePoint)
+      .replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length))
+  );
 }

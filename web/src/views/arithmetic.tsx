@@ -59,7 +59,9 @@ function Live({ tex, operands, label }: { tex: string; operands: Operand[]; labe
 /** What a long sum leaves out. */
 function Unshown({ folded, zeros }: { folded: number; zeros: number }) {
   const { t } = useSpeech();
-  const told = [folded > 0 ? t("foldedTerms", { folded }) : "", zeros > 0 ? t("zeroTerms", { zeros }) : ""].filter(Boolean);
+  const told = [folded > 0 ? t("foldedTerms", { folded }) : "", zeros > 0 ? t("zeroTerms", { zeros }) : ""].filter(
+    Boolean,
+  );
   return told.length > 0 ? <p class="quiet small">{told.join(" ")}</p> : null;
 }
 
@@ -96,9 +98,15 @@ function Part({ part, explanation, several }: { part: Contribution; explanation:
         </p>
       ))}
       {part.notes.map((note) => (
-        <p class="condition" key={note.tex}>{t("looksUp")} <Tex tex={note.tex} /></p>
+        <p class="condition" key={note.tex}>
+          {t("looksUp")} <Tex tex={note.tex} />
+        </p>
       ))}
-      <Live tex={`${several ? "" : `${explanation.tex} = `}${part.symbolic}`} operands={explanation.operands} label={t("here")} />
+      <Live
+        tex={`${several ? "" : `${explanation.tex} = `}${part.symbolic}`}
+        operands={explanation.operands}
+        label={t("here")}
+      />
       <Live tex={`= ${part.numeric}`} operands={explanation.operands} label={t("numbers")} />
       <Unshown {...part} />
       <Where part={part} explanation={explanation} />
@@ -145,11 +153,18 @@ export function Arithmetic({ explanation }: { explanation: CellExplanation }) {
       {several && (
         <p class="total">
           <Tex tex={`${explanation.tex} = `} />{" "}
-          <span class="digits">{explanation.via.map((part) => (part.value < 0 ? `(${short(part.value, 6)})` : short(part.value, 6))).join(" + ")}</span>
+          <span class="digits">
+            {explanation.via
+              .map((part) => (part.value < 0 ? `(${short(part.value, 6)})` : short(part.value, 6)))
+              .join(" + ")}
+          </span>
         </p>
       )}
       <p class="result">
-        <span>{t("result")}</span> <b class="digits" data-role="result">{full(explanation.value)}</b>
+        <span>{t("result")}</span>{" "}
+        <b class="digits" data-role="result">
+          {full(explanation.value)}
+        </b>
       </p>
       <h3>{t("operands")}</h3>
       <CellList cells={explanation.operands} label={t("operands")} />

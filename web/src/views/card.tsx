@@ -72,9 +72,15 @@ function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
     <div class="update-row">
       {columns.map(({ face, before }) => (
         <>
-          {before !== null && <span class="update-sign"><Tex tex={before} /></span>}
+          {before !== null && (
+            <span class="update-sign">
+              <Tex tex={before} />
+            </span>
+          )}
           <figure>
-            <figcaption><Tex tex={tensorTex(session, quantity.id, face)} /></figcaption>
+            <figcaption>
+              <Tex tex={tensorTex(session, quantity.id, face)} />
+            </figcaption>
             <Matrix keyName={keyOf(quantity.id, face)} />
           </figure>
         </>
@@ -106,11 +112,17 @@ export function Card({ quantity, view, level: Title }: CardProps) {
   const face = faceOf(view, quantity, keys.key);
   const kind = face === "grad" ? "gradient" : quantity.kind;
   const large = cellsOf(session.engine.shape(quantity.id)) > 100;
+  const classes = [
+    `card k-${kind.replace(" ", "-")}`,
+    chosen ? "chosen" : "",
+    large ? "large" : "",
+    view === "update" ? "wide" : "",
+  ];
   return (
     <article
       ref={place}
       id={`card-${quantity.id}`}
-      class={`card k-${kind.replace(" ", "-")}${chosen ? " chosen" : ""}${large ? " large" : ""}${view === "update" ? " wide" : ""}`}
+      class={classes.filter(Boolean).join(" ")}
       aria-label={`${pick(quantity)} ${keys.key}`}
     >
       <header class="card-head">
@@ -118,12 +130,18 @@ export function Card({ quantity, view, level: Title }: CardProps) {
           <Tex tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)} />
           <span class="card-name">{pick(quantity)}</span>
         </Title>
-        <span class="card-shape" title={quantity.id}>{shapeText(quantity, session)}</span>
+        <span class="card-shape" title={quantity.id}>
+          {shapeText(quantity, session)}
+        </span>
       </header>
       <Formulas view={view} quantity={quantity} />
       <HeadChoice quantity={quantity} />
       {near || chosen ? (
-        view === "update" ? <UpdateRow quantity={quantity} /> : <Matrix keyName={keys.key} secondKey={keys.second} />
+        view === "update" ? (
+          <UpdateRow quantity={quantity} />
+        ) : (
+          <Matrix keyName={keys.key} secondKey={keys.second} />
+        )
       ) : (
         <div class={large ? "waiting large" : "waiting"} />
       )}

@@ -98,10 +98,16 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
         {columnTexts.length > 0 && (
           <thead>
             <tr>
-              {rowTexts.length > 0 && <td class="corner"><Letters plane={plane} /></td>}
+              {rowTexts.length > 0 && (
+                <td class="corner">
+                  <Letters plane={plane} />
+                </td>
+              )}
               {columnTexts.map((text) => (
                 <th scope="col" class="axis-text" title={text}>
-                  <span><TokenText text={text} /></span>
+                  <span>
+                    <TokenText text={text} />
+                  </span>
                 </th>
               ))}
             </tr>
@@ -112,7 +118,9 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
             <tr>
               {rowTexts.length > 0 && (
                 <th scope="row" class="axis-text" title={rowTexts[row]}>
-                  <span><TokenText text={rowTexts[row]} /></span>
+                  <span>
+                    <TokenText text={rowTexts[row]} />
+                  </span>
                 </th>
               )}
               {Array.from({ length: plane.columns }, (_, column) => {

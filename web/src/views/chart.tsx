@@ -21,7 +21,8 @@ export function ticks(low: number, high: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
   const found: number[] = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Number(at.toPrecision(12)));
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step)
+    found.push(Number(at.toPrecision(12)));
   return found;
 }
 
@@ -43,21 +44,34 @@ export function Curve({ eta, loss, slope, now }: CurveProps) {
   const start = loss[0];
   const end = slope < 0 ? Math.min(right, (bottom - start) / slope) : right;
   return (
-    <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t("curveLabel", { eta: short(now.eta, 6), loss: short(now.loss, 6) })}>
+    <svg
+      class="curve"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      role="img"
+      aria-label={t("curveLabel", { eta: short(now.eta, 6), loss: short(now.loss, 6) })}
+    >
       {ticks(0, right).map((at) => (
         <g key={at}>
           <line class="tick" x1={x(at)} x2={x(at)} y1={TOP} y2={HEIGHT - BOTTOM} />
-          <text x={x(at)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">{at}</text>
+          <text x={x(at)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+            {at}
+          </text>
         </g>
       ))}
       {ticks(low, high).map((at) => (
         <g key={at}>
           <line class="tick" x1={LEFT} x2={WIDTH - RIGHT} y1={y(at)} y2={y(at)} />
-          <text x={LEFT - 8} y={y(at) + 4} text-anchor="end">{at}</text>
+          <text x={LEFT - 8} y={y(at) + 4} text-anchor="end">
+            {at}
+          </text>
         </g>
       ))}
-      <text class="axis-name" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 4} text-anchor="middle">η</text>
-      <text class="axis-name" x={12} y={TOP + 10}>L</text>
+      <text class="axis-name" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 4} text-anchor="middle">
+        η
+      </text>
+      <text class="axis-name" x={12} y={TOP + 10}>
+        L
+      </text>
       <line class="tangent" x1={x(0)} y1={y(start)} x2={x(end)} y2={y(start + slope * end)} />
       <path class="loss-line" d={path} />
       <line class="now-line" x1={x(now.eta)} x2={x(now.eta)} y1={y(now.loss)} y2={HEIGHT - BOTTOM} />

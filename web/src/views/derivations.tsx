@@ -24,7 +24,15 @@ function useChosen(derivation: Derivation, goal: Float64Array): [number, (flat: 
 }
 
 /** A choice for each letter of the target, counted from 1. */
-function CellChoice({ derivation, flat, choose }: { derivation: Derivation; flat: number; choose: (flat: number) => void }) {
+function CellChoice({
+  derivation,
+  flat,
+  choose,
+}: {
+  derivation: Derivation;
+  flat: number;
+  choose: (flat: number) => void;
+}) {
   const { engine } = useSession();
   const shape = derivation.letters.map(([, dimension]) => engine.scalar(dimension));
   const index = indexOf(flat, shape);
@@ -39,7 +47,9 @@ function CellChoice({ derivation, flat, choose }: { derivation: Derivation; flat
               onChange={(event) => choose(flatOf(index.with(axis, Number(event.currentTarget.value)), shape))}
             >
               {Array.from({ length: shape[axis] }, (_, at) => (
-                <option key={at} value={String(at)}>{at + 1}</option>
+                <option key={at} value={String(at)}>
+                  {at + 1}
+                </option>
               ))}
             </select>
           </label>
@@ -67,13 +77,21 @@ function Step({ derivation, step, number, flat, wanted }: StepProps) {
     <li class="step">
       <p class="reason">
         <span class="step-number digits">{number}</span>
-        {step.condition && <span class="status status-condition" title={t("conditionMeans")}>{t("conditionTag")}</span>} {pick(step.reason)}
+        {step.condition && (
+          <span class="status status-condition" title={t("conditionMeans")}>
+            {t("conditionTag")}
+          </span>
+        )}{" "}
+        {pick(step.reason)}
       </p>
       <Formula tex={step.latex} />
       {wanted !== null && (
         <p class="step-value">
           {t("thisRun")} <b class="digits">{full(value)}</b>
-          <span class="quiet digits"> {t("differenceIs", { difference: rough(value === wanted ? 0 : Math.abs(value - wanted)) })}</span>
+          <span class="quiet digits">
+            {" "}
+            {t("differenceIs", { difference: rough(value === wanted ? 0 : Math.abs(value - wanted)) })}
+          </span>
         </p>
       )}
     </li>
@@ -115,14 +133,27 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
           </p>
           <ol class="steps">
             {derivation.steps.slice(0, shown).map((step, at) => (
-              <Step key={at} derivation={derivation} step={step} number={at + 1} flat={flat} wanted={numbers ? goal[flat] : null} />
+              <Step
+                key={at}
+                derivation={derivation}
+                step={step}
+                number={at + 1}
+                flat={flat}
+                wanted={numbers ? goal[flat] : null}
+              />
             ))}
           </ol>
           {shown < derivation.steps.length && (
             <p class="derivation-tools">
-              <button type="button" class="primary" onClick={() => show(shown + 1)}>{t("nextStep")}</button>
-              <button type="button" onClick={() => show(derivation.steps.length)}>{t("allSteps")}</button>
-              <span class="quiet small digits">{shown} / {derivation.steps.length}</span>
+              <button type="button" class="primary" onClick={() => show(shown + 1)}>
+                {t("nextStep")}
+              </button>
+              <button type="button" onClick={() => show(derivation.steps.length)}>
+                {t("allSteps")}
+              </button>
+              <span class="quiet small digits">
+                {shown} / {derivation.steps.length}
+              </span>
             </p>
           )}
         </>

@@ -25,7 +25,9 @@ function Modal({ title, children }: { title: string; children: ComponentChildren
       <div class="dialog-body">
         <header>
           <h2>{title}</h2>
-          <button type="button" onClick={close}>{t("close")}</button>
+          <button type="button" onClick={close}>
+            {t("close")}
+          </button>
         </header>
         {children}
       </div>
@@ -61,9 +63,18 @@ function Latex({ source }: { source: string }) {
   useEffect(() => field.current?.select(), []);
   return (
     <Modal title={t("latexTitle")}>
-      <textarea ref={field} readOnly rows={Math.min(10, 2 + Math.ceil(source.length / 60))} value={source} aria-label={t("latexTitle")} spellcheck={false} />
+      <textarea
+        ref={field}
+        readOnly
+        rows={Math.min(10, 2 + Math.ceil(source.length / 60))}
+        value={source}
+        aria-label={t("latexTitle")}
+        spellcheck={false}
+      />
       <footer>
-        <button type="button" class="primary" onClick={() => void press()}>{t("copy")}</button>
+        <button type="button" class="primary" onClick={() => void press()}>
+          {t("copy")}
+        </button>
         <span role="status">{told}</span>
       </footer>
     </Modal>
@@ -100,7 +111,9 @@ function Help() {
         <tbody>
           {KEYS.map(([key, text]) => (
             <tr key={key}>
-              <th scope="row"><kbd>{key}</kbd></th>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
               <td>{t(text)}</td>
             </tr>
           ))}
@@ -113,9 +126,22 @@ function Help() {
       </p>
       <h3>{t("statusTitle")}</h3>
       <dl class="statuses">
-        {(["definition", "derivation", "intuition", "example", "constructed", "computed", "measured", "recorded"] as const).map((each) => (
+        {(
+          [
+            "definition",
+            "derivation",
+            "intuition",
+            "example",
+            "constructed",
+            "computed",
+            "measured",
+            "recorded",
+          ] as const
+        ).map((each) => (
           <div key={each}>
-            <dt><Status status={each} /></dt>
+            <dt>
+              <Status status={each} />
+            </dt>
             <dd>{t(`${each}Means`)}</dd>
           </div>
         ))}
@@ -147,13 +173,23 @@ function About() {
       <table class="facts">
         <tbody>
           <Fact name={t("title")}>{picture(pick(header.title))}</Fact>
-          <Fact name={t("version")}>glassformer {header.version}, {t("schema", { number: header.schema })}</Fact>
+          <Fact name={t("version")}>
+            glassformer {header.version}, {t("schema", { number: header.schema })}
+          </Fact>
           <Fact name={t("sizes")}>
-            <span class="sizes">{sizes.map(([name, value]) => <code key={name}>{name} = {value}</code>)}</span>
+            <span class="sizes">
+              {sizes.map(([name, value]) => (
+                <code key={name}>
+                  {name} = {value}
+                </code>
+              ))}
+            </span>
           </Fact>
           <Fact name={t("pace")}>{t(engine.pace === "live" ? "paceLive" : "paceDeferred")}</Fact>
           <Fact name={t("replay")}>
-            {replay ? t("replayTold", { worst: replay.worst.toFixed(2), unit: replay.unit, cells: replay.cells }) : t("notRecorded")}
+            {replay
+              ? t("replayTold", { worst: replay.worst.toFixed(2), unit: replay.unit, cells: replay.cells })
+              : t("notRecorded")}
           </Fact>
           <Fact name={t("witnessesName")}>
             {t("autogradTold", { tensors: errors.length, error: rough(Math.max(0, ...errors)) })}{" "}
@@ -164,11 +200,15 @@ function About() {
               })}
           </Fact>
           <Fact name={t("audit")}>
-            {audit ? t("auditTold", { operations: audit.operations, uncovered: audit.uncovered.length }) : t("notRecorded")}
+            {audit
+              ? t("auditTold", { operations: audit.operations, uncovered: audit.uncovered.length })
+              : t("notRecorded")}
             {audit && audit.uncovered.length > 0 && <code>{audit.uncovered.join(", ")}</code>}
           </Fact>
           <Fact name={t("observer")}>
-            {observer ? t("observerTold", { dtype: observer.dtype, difference: rough(observer.max_abs_logit_difference) }) : t("notRecorded")}
+            {observer
+              ? t("observerTold", { dtype: observer.dtype, difference: rough(observer.max_abs_logit_difference) })
+              : t("notRecorded")}
           </Fact>
         </tbody>
       </table>

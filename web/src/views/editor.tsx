@@ -59,9 +59,17 @@ export function NumberField({ id, label, value, change, least }: FieldProps) {
           nudge((event.key === "ArrowUp" ? 1 : -1) * (event.shiftKey ? 0.01 : 0.1));
         }}
       />
-      <button type="button" class="nudge" aria-label={t("less")} onClick={() => nudge(-0.1)}>−</button>
-      <button type="button" class="nudge" aria-label={t("more")} onClick={() => nudge(0.1)}>+</button>
-      {wrong && <span id={`${id}-wrong`} role="alert" class="wrong-text">{wrong}</span>}
+      <button type="button" class="nudge" aria-label={t("less")} onClick={() => nudge(-0.1)}>
+        −
+      </button>
+      <button type="button" class="nudge" aria-label={t("more")} onClick={() => nudge(0.1)}>
+        +
+      </button>
+      {wrong && (
+        <span id={`${id}-wrong`} role="alert" class="wrong-text">
+          {wrong}
+        </span>
+      )}
     </span>
   );
 }
@@ -93,7 +101,9 @@ export function TokenChoice({ id, label, value, change, none }: TokenProps) {
       >
         {none && <option value="none">{t("notScored")}</option>}
         {session.header.vocabulary.map((_, token) => (
-          <option key={token} value={String(token)}>{tokenText(session, token, labels)}</option>
+          <option key={token} value={String(token)}>
+            {tokenText(session, token, labels)}
+          </option>
         ))}
       </select>
     </span>
@@ -111,7 +121,15 @@ export function Editor({ id, cell }: { id: string; cell: Cell }) {
   let field;
   if (id === "loss.y") {
     const target = engine.targets()[cell.flat];
-    field = <TokenChoice id="edit-cell" label={t("change")} value={target} change={change} none={() => dropTarget(session, cell.flat)} />;
+    field = (
+      <TokenChoice
+        id="edit-cell"
+        label={t("change")}
+        value={target}
+        change={change}
+        none={() => dropTarget(session, cell.flat)}
+      />
+    );
   } else if (id === "loss.scored") {
     const on = engine.targets()[cell.flat] !== null;
     field = (
@@ -122,7 +140,15 @@ export function Editor({ id, cell }: { id: string; cell: Cell }) {
   } else if (holdsTokens(id)) {
     field = <TokenChoice id="edit-cell" label={t("change")} value={engine.value(id)[cell.flat]} change={change} />;
   } else {
-    field = <NumberField key={`${id}:${cell.flat}`} id="edit-cell" label={t("change")} value={engine.value(id)[cell.flat]} change={change} />;
+    field = (
+      <NumberField
+        key={`${id}:${cell.flat}`}
+        id="edit-cell"
+        label={t("change")}
+        value={engine.value(id)[cell.flat]}
+        change={change}
+      />
+    );
   }
   return <div class="editor">{field}</div>;
 }

@@ -13,7 +13,13 @@ export interface Palette {
 export function paletteOf(element: Element): Palette {
   const style = getComputedStyle(element);
   const read = (name: string): number[] => style.getPropertyValue(`--heat-${name}`).trim().split(/\s+/).map(Number);
-  return { negative: read("negative"), zero: read("zero"), positive: read("positive"), masked: read("masked"), nan: read("nan") };
+  return {
+    negative: read("negative"),
+    zero: read("zero"),
+    positive: read("positive"),
+    masked: read("masked"),
+    nan: read("nan"),
+  };
 }
 
 export interface Scale {
@@ -49,7 +55,13 @@ function colour(x: number, scale: Scale, palette: Palette): number[] {
   return palette.zero.map((zero, channel) => zero + (end[channel] - zero) * share);
 }
 
-export function paint(canvas: HTMLCanvasElement, values: Float64Array, plane: Plane, scale: Scale, palette: Palette): void {
+export function paint(
+  canvas: HTMLCanvasElement,
+  values: Float64Array,
+  plane: Plane,
+  scale: Scale,
+  palette: Palette,
+): void {
   canvas.width = plane.columns;
   canvas.height = plane.rows;
   const context = canvas.getContext("2d");

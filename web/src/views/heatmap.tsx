@@ -91,7 +91,9 @@ function Texts({ texts, side, along }: { texts: string[]; side: number; along: "
   return (
     <div class={`heat-texts ${along}`} aria-hidden="true">
       {texts.map((text, at) => (
-        <span key={at} style={step}>{text !== String(at + 1) || at === 0 || at % 5 === 4 ? <TokenText text={text} /> : ""}</span>
+        <span key={at} style={step}>
+          {text !== String(at + 1) || at === 0 || at % 5 === 4 ? <TokenText text={text} /> : ""}
+        </span>
       ))}
     </div>
   );
@@ -124,26 +126,38 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   };
   const point = (event: PointerEvent): Place => {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const place = { row: Math.floor((event.clientY - box.top) / side), column: Math.floor((event.clientX - box.left) / side) };
+    const place = {
+      row: Math.floor((event.clientY - box.top) / side),
+      column: Math.floor((event.clientX - box.left) / side),
+    };
     return clamp(place, plane);
   };
   const press = (event: KeyboardEvent): void => {
     const step = STEPS[event.key];
     if (event.key === "Enter" || event.key === " ") open();
     else if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
-    else setCursor(here ? clamp({ row: here.row + step.row, column: here.column + step.column }, plane) : { row: 0, column: 0 });
+    else
+      setCursor(
+        here ? clamp({ row: here.row + step.row, column: here.column + step.column }, plane) : { row: 0, column: 0 },
+      );
     event.preventDefault();
   };
   const place = here
-    ? [rowTexts.length ? `${t("row")} ${here.row + 1} ${quoted(rowTexts[here.row], here.row)}` : "",
-       `${t("column")} ${here.column + 1} ${quoted(columnTexts[here.column], here.column)}`].filter(Boolean).join(", ")
+    ? [
+        rowTexts.length ? `${t("row")} ${here.row + 1} ${quoted(rowTexts[here.row], here.row)}` : "",
+        `${t("column")} ${here.column + 1} ${quoted(columnTexts[here.column], here.column)}`,
+      ]
+        .filter(Boolean)
+        .join(", ")
     : "";
   const words = write ?? full;
   return (
     <div class="heat">
       <div class="matrix-scroll">
         <div class="heat-grid">
-          <span class="axis-letters"><Letters plane={plane} /></span>
+          <span class="axis-letters">
+            <Letters plane={plane} />
+          </span>
           <Texts texts={columnTexts} side={side} along="columns" />
           <Texts texts={rowTexts} side={side} along="rows" />
           <div
@@ -164,16 +178,21 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
         </div>
       </div>
       <div class="heat-side">
-      <Key scale={scale} />
-      <output class="heat-readout" aria-live="polite">
-        {here ? (
-          <>
-            <b><TokenText text={words(values[flat], flat)} /></b> <span><TokenText text={place} /></span>
-          </>
-        ) : (
-          <span class="quiet">{t("heatHelp")}</span>
-        )}
-      </output>
+        <Key scale={scale} />
+        <output class="heat-readout" aria-live="polite">
+          {here ? (
+            <>
+              <b>
+                <TokenText text={words(values[flat], flat)} />
+              </b>{" "}
+              <span>
+                <TokenText text={place} />
+              </span>
+            </>
+          ) : (
+            <span class="quiet">{t("heatHelp")}</span>
+          )}
+        </output>
       </div>
     </div>
   );

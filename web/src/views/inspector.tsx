@@ -33,11 +33,31 @@ function Navigation() {
   };
   return (
     <form class="navigation" onSubmit={go}>
-      <button type="button" disabled={past === 0} onClick={() => goBack(session)} aria-label={t("back")} title={t("back")}>←</button>
-      <button type="button" disabled={future === 0} onClick={() => goForward(session)} aria-label={t("ahead")} title={t("ahead")}>→</button>
+      <button
+        type="button"
+        disabled={past === 0}
+        onClick={() => goBack(session)}
+        aria-label={t("back")}
+        title={t("back")}
+      >
+        ←
+      </button>
+      <button
+        type="button"
+        disabled={future === 0}
+        onClick={() => goForward(session)}
+        aria-label={t("ahead")}
+        title={t("ahead")}
+      >
+        →
+      </button>
       <input id="goto" aria-label={t("goTo")} placeholder={t("goToExample")} autocomplete="off" spellcheck={false} />
       <button type="submit">{t("go")}</button>
-      {wrong && <p role="alert" class="wrong-text">{wrong}</p>}
+      {wrong && (
+        <p role="alert" class="wrong-text">
+          {wrong}
+        </p>
+      )}
     </form>
   );
 }
@@ -61,13 +81,14 @@ function usePlace(cell: Cell): string {
     .join(" · ");
 }
 
+/** Where the number comes from: a leaf as the trace has it, chosen by the reader, or computed in the page. */
 function useNumberStatus(cell: Cell): NumberStatus {
   const { header, engine } = useSession();
   const { id, face } = splitKey(cell.key);
-  const leaf = ["input", "parameter"].includes(engine.quantity(id).kind);
-  if (face !== "" || !leaf) return "computed";
-  const trained = header.provenance === "measured" && engine.quantity(id).kind === "parameter";
-  return trained && !engine.isEdited(id, cell.flat) ? "measured" : "constructed";
+  const { kind } = engine.quantity(id);
+  if (face !== "" || (kind !== "input" && kind !== "parameter")) return "computed";
+  if (engine.isEdited(id, cell.flat) || header.provenance === "constructed") return "constructed";
+  return kind === "parameter" && header.provenance === "measured" ? "measured" : "recorded";
 }
 
 function Heading({ cell, tex }: { cell: Cell; tex: string }) {
@@ -89,16 +110,24 @@ function Heading({ cell, tex }: { cell: Cell; tex: string }) {
       <p class="cell-name">{name}</p>
       <p class="cell-value">
         <Tex tex={tex} /> <span class="equals">=</span>{" "}
-        <b class="digits" data-role="value"><TokenText text={holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)} /></b>
+        <b class="digits" data-role="value">
+          <TokenText text={holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)} />
+        </b>
       </p>
       <p class="cell-id">
         <code>{pythonName(cell.key, index)}</code> <Status status={status} />
         {edited && <span class="edited-tag">{t("edited")}</span>}
       </p>
-      {place && <p class="quiet small"><TokenText text={place} /></p>}
+      {place && (
+        <p class="quiet small">
+          <TokenText text={place} />
+        </p>
+      )}
       {!Number.isInteger(x) && Number.isFinite(x) && <p class="quiet small digits">{full(x)}</p>}
       {anyEdit && before !== undefined && before !== x && (
-        <p class="small">{t("beforeYourEdit")} <b class="digits">{short(before, 6)}</b></p>
+        <p class="small">
+          {t("beforeYourEdit")} <b class="digits">{short(before, 6)}</b>
+        </p>
       )}
     </header>
   );
@@ -114,14 +143,21 @@ function Formulas({ cell }: { cell: Cell }) {
   if (numbers.length === 0) return null;
   return (
     <section aria-label={t("formula")} class="formulas">
-      <h3>{t("formula")} <Status status={face === "grad" ? "derivation" : "definition"} /></h3>
+      <h3>
+        {t("formula")} <Status status={face === "grad" ? "derivation" : "definition"} />
+      </h3>
       {face === "after" && <p class="quiet small">{t("sameFormulaAfter")}</p>}
       {numbers.map((number) => {
-        const { latex: { matrix, index }, consumer } = session.header.statements[number];
+        const {
+          latex: { matrix, index },
+          consumer,
+        } = session.header.statements[number];
         // Of several paths the arithmetic below shows each in its index form.
         if (numbers.length > 1) {
           const sender = consumer === null ? undefined : session.structure.quantity.get(consumer);
-          return <Formula key={number} tex={matrix ?? index} lazy={false} label={`${t("via")} ${sender?.name ?? ""}`} />;
+          return (
+            <Formula key={number} tex={matrix ?? index} lazy={false} label={`${t("via")} ${sender?.name ?? ""}`} />
+          );
         }
         return (
           <div key={number}>
@@ -160,13 +196,17 @@ function Way({ cell }: { cell: Cell }) {
   return (
     <section aria-label={t("wayToLoss")}>
       <h3>
-        <button type="button" class="plain" aria-expanded={shown} onClick={() => setShown(!shown)}>{t("wayToLoss")}</button>
+        <button type="button" class="plain" aria-expanded={shown} onClick={() => setShown(!shown)}>
+          {t("wayToLoss")}
+        </button>
       </h3>
       {shown && (
         <>
           <ol class="way">
             {way.map((each) => (
-              <li key={`${each.key}:${each.flat}`}><CellLink cell={each} /></li>
+              <li key={`${each.key}:${each.flat}`}>
+                <CellLink cell={each} />
+              </li>
             ))}
           </ol>
           <p class="quiet small">{t("wayMeans")}</p>
@@ -186,12 +226,16 @@ function DerivationLinks({ cell }: { cell: Cell }) {
   const open = (derivation: Derivation): void => {
     const { unfolded } = session.store.get();
     session.store.set({ unfolded: { ...unfolded, [derivation.id]: Math.max(1, unfolded[derivation.id] ?? 0) } });
-    requestAnimationFrame(() => document.getElementById(`derivation-${derivation.id}`)?.scrollIntoView({ block: "start" }));
+    requestAnimationFrame(() =>
+      document.getElementById(`derivation-${derivation.id}`)?.scrollIntoView({ block: "start" }),
+    );
   };
   return (
     <p class="derivation-links">
       {found.map((each) => (
-        <button key={each.id} type="button" onClick={() => open(each)}>{t("deriveIt")}: {pick(each.title)}</button>
+        <button key={each.id} type="button" onClick={() => open(each)}>
+          {t("deriveIt")}: {pick(each.title)}
+        </button>
       ))}
     </p>
   );
@@ -214,7 +258,12 @@ function CellPanel({ cell }: { cell: Cell }) {
       <Witnesses cell={cell} />
       <UsedBy cell={cell} />
       <Way cell={cell} />
-      <p class="quiet small source">{t("definedIn")} <code>{quantity.file}:{quantity.line}</code></p>
+      <p class="quiet small source">
+        {t("definedIn")}{" "}
+        <code>
+          {quantity.file}:{quantity.line}
+        </code>
+      </p>
     </div>
   );
 }

@@ -14,7 +14,8 @@ export function meaningOf(letter: string, t: Speech["t"]): string {
 
 export function Letters({ plane }: { plane: Plane }) {
   const { t } = useSpeech();
-  const told = (text: Text, axis: Axis | null): string => (axis ? t(text, { letter: axis[0], meaning: meaningOf(axis[0], t) }) : "");
+  const told = (text: Text, axis: Axis | null): string =>
+    axis ? t(text, { letter: axis[0], meaning: meaningOf(axis[0], t) }) : "";
   const title = [told("rowsAre", plane.rowAxis), told("columnsAre", plane.columnAxis)].filter(Boolean).join("; ");
   const letters = [plane.rowAxis, plane.columnAxis].flatMap((axis) => (axis ? [axis[0]] : []));
   return (

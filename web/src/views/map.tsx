@@ -74,11 +74,18 @@ function Row({ row, point }: { row: MapRow; point: (on: boolean) => void }) {
           <span class="twist" aria-hidden="true" />
         </button>
       )}
-      <button type="button" class={`map-name k-${kind}`} title={quantity ? `${pick(quantity)} (${row.id})` : row.id} onClick={() => show(session, row.id)}>
+      <button
+        type="button"
+        class={`map-name k-${kind}`}
+        title={quantity ? `${pick(quantity)} (${row.id})` : row.id}
+        onClick={() => show(session, row.id)}
+      >
         {quantity && <i class="dot" aria-hidden="true" />}
         {quantity && row.kind === "quantity" ? (
           <>
-            <span aria-hidden="true"><Tex tex={tensorTex(session, quantity.id, face)} /></span>
+            <span aria-hidden="true">
+              <Tex tex={tensorTex(session, quantity.id, face)} />
+            </span>
             <span class="map-gloss">{pick(quantity)}</span>
           </>
         ) : (
@@ -106,8 +113,12 @@ export function WayMap() {
         <button type="button" class="plain map-fold" aria-expanded={!folded} onClick={() => setFolded(!folded)}>
           {t(folded ? "mapShow" : "mapHide")}
         </button>
-        <button type="button" class="plain" onClick={() => openAll(session, true)}>{t("openAll")}</button>
-        <button type="button" class="plain" onClick={() => openAll(session, false)}>{t("closeAll")}</button>
+        <button type="button" class="plain" onClick={() => openAll(session, true)}>
+          {t("openAll")}
+        </button>
+        <button type="button" class="plain" onClick={() => openAll(session, false)}>
+          {t("closeAll")}
+        </button>
       </p>
       <div class="map-body" style={{ paddingLeft: `${GUTTER}px` }}>
         <Arcs edges={edges} rows={rows} pointed={pointed} />

@@ -19,7 +19,9 @@ function fits(plane: Plane): boolean {
 /** Texts along an axis: tokens, or numbers counted from 1 (left out where the axis has one place). */
 function texts(session: Session, axis: Plane["rowAxis"], size: number, labels: string): string[] {
   if (!axis) return [];
-  return axisTexts(session, axis, labels) ?? (size === 1 ? [] : Array.from({ length: size }, (_, at) => String(at + 1)));
+  return (
+    axisTexts(session, axis, labels) ?? (size === 1 ? [] : Array.from({ length: size }, (_, at) => String(at + 1)))
+  );
 }
 
 export type Writer = (x: number, flat: number) => string;
@@ -86,8 +88,20 @@ export function Matrix({ keyName, secondKey }: MatrixProps) {
   };
   const zero = splitKey(keyName).face === "grad" && session.header.witnesses[quantity.id]?.zero_in_theory;
   const note = zero ? <p class="zero small">{t("zeroTensor")}</p> : null;
-  if (fits(plane)) return <>{note}<NumberTable keyName={keyName} secondKey={secondKey} {...common} /></>;
-  if (secondKey === undefined) return <>{note}<Heatmap keyName={keyName} {...common} /></>;
+  if (fits(plane))
+    return (
+      <>
+        {note}
+        <NumberTable keyName={keyName} secondKey={secondKey} {...common} />
+      </>
+    );
+  if (secondKey === undefined)
+    return (
+      <>
+        {note}
+        <Heatmap keyName={keyName} {...common} />
+      </>
+    );
   const before = session.engine.value(keyName);
   const after = session.engine.value(secondKey);
   const change = after.map((x, flat) => (x === before[flat] ? 0 : x - before[flat]));

@@ -49,7 +49,10 @@ function ManyTokens() {
         {tokens.map((token, row) => {
           const target = targets[row];
           const share = p && target !== null ? p[row * size + target] : null;
-          const told = share === null ? "" : t("tokenTold", { target: tokenText(session, target ?? 0, labels), p: short(share, 4) });
+          const told =
+            share === null
+              ? ""
+              : t("tokenTold", { target: tokenText(session, target ?? 0, labels), p: short(share, 4) });
           return (
             <button
               key={row}
@@ -109,7 +112,9 @@ function LabelChoice() {
       <label for="labels">{t("labels")}</label>
       <select id="labels" value={labels} onChange={(event) => session.store.set({ labels: event.currentTarget.value })}>
         {session.header.labels.map((each) => (
-          <option key={each.id} value={each.id}>{picture(pick(each))}</option>
+          <option key={each.id} value={each.id}>
+            {picture(pick(each))}
+          </option>
         ))}
       </select>
     </span>
@@ -127,7 +132,9 @@ export function Losses() {
       <CellLink cell={{ key: "loss.L", flat: 0 }} />
       {engine.has("loss.L.after") && (
         <>
-          <span class="arrow" aria-label={t("becomes")}>→</span>
+          <span class="arrow" aria-label={t("becomes")}>
+            →
+          </span>
           <CellLink cell={{ key: "loss.L.after", flat: 0 }} />
         </>
       )}
@@ -149,19 +156,35 @@ export function RunBar() {
     <section class="run-bar" aria-label={t("run")}>
       {few ? <FewTokens /> : <ManyTokens />}
       <div class="run-controls">
-        {few && <span class="arrow" aria-hidden="true">→</span>}
+        {few && (
+          <span class="arrow" aria-hidden="true">
+            →
+          </span>
+        )}
         <Targets />
         {hasUpdate && (
-          <NumberField id="eta" label={t("learningRate")} value={engine.scalar("eta")} least={0} change={(x) => editScalar(session, "eta", x)} />
+          <NumberField
+            id="eta"
+            label={t("learningRate")}
+            value={engine.scalar("eta")}
+            least={0}
+            change={(x) => editScalar(session, "eta", x)}
+          />
         )}
         <LabelChoice />
         {edited && (
           <span class="edited-note">
             {t("editedRun")}
-            <button type="button" onClick={() => resetEdits(session)}>{t("reset")}</button>
+            <button type="button" onClick={() => resetEdits(session)}>
+              {t("reset")}
+            </button>
           </span>
         )}
-        {notice && <p role="alert" class="wrong-text">{t("refused", { reason: notice })}</p>}
+        {notice && (
+          <p role="alert" class="wrong-text">
+            {t("refused", { reason: notice })}
+          </p>
+        )}
       </div>
     </section>
   );

@@ -29,25 +29,47 @@ function Tools() {
   return (
     <div class="tools">
       {walksFor(header).map((walk) => (
-        <button key={walk.id} type="button" onClick={() => startWalk(session, walk)} title={pick(walk.title).replaceAll("$", "")}>
+        <button
+          key={walk.id}
+          type="button"
+          onClick={() => startWalk(session, walk)}
+          title={pick(walk.title).replaceAll("$", "")}
+        >
           {t("walkShort", { name: walk.id === "query" ? "W_Q" : "E" })}
         </button>
       ))}
-      {header.derivations.length > 0 && <a class="button" href="#derivations">{t("derivations")}</a>}
+      {header.derivations.length > 0 && (
+        <a class="button" href="#derivations">
+          {t("derivations")}
+        </a>
+      )}
       <details class="menu">
         <summary>{t("download")}</summary>
         <div>
-          <button type="button" onClick={() => downloadJson(session)}>{t("downloadJson")}</button>
-          <button type="button" onClick={() => downloadCsv(session)}>{t("downloadCsv")}</button>
+          <button type="button" onClick={() => downloadJson(session)}>
+            {t("downloadJson")}
+          </button>
+          <button type="button" onClick={() => downloadCsv(session)}>
+            {t("downloadCsv")}
+          </button>
         </div>
       </details>
-      <button type="button" onClick={() => store.set({ dialog: { kind: "about" } })}>{t("about")}</button>
+      <button type="button" onClick={() => store.set({ dialog: { kind: "about" } })}>
+        {t("about")}
+      </button>
       <Digits />
       <Language />
       <button type="button" onClick={() => store.set({ theme: NEXT[theme] })} data-tool="theme">
         {t(`theme_${theme}`)}
       </button>
-      <button type="button" onClick={() => store.set({ dialog: { kind: "help" } })} aria-label={t("help")} title={t("help")}>?</button>
+      <button
+        type="button"
+        onClick={() => store.set({ dialog: { kind: "help" } })}
+        aria-label={t("help")}
+        title={t("help")}
+      >
+        ?
+      </button>
     </div>
   );
 }
@@ -59,9 +81,15 @@ function Digits() {
   return (
     <label class="digits-choice">
       <span class="sr">{t("decimals")}</span>
-      <select value={String(digits)} title={t("decimals")} onChange={(event) => store.set({ digits: Number(event.currentTarget.value) })}>
+      <select
+        value={String(digits)}
+        title={t("decimals")}
+        onChange={(event) => store.set({ digits: Number(event.currentTarget.value) })}
+      >
         {[3, 6, 12].map((each) => (
-          <option key={each} value={String(each)}>{t("decimalsOption", { count: each })}</option>
+          <option key={each} value={String(each)}>
+            {t("decimalsOption", { count: each })}
+          </option>
         ))}
       </select>
     </label>
@@ -90,13 +118,19 @@ export function Legend() {
     <div class="legends">
       <ul class="legend" aria-label={t("legend")}>
         {KINDS.map((kind) => (
-          <li key={kind} class={`k-${kind}`}><i class="dot" aria-hidden="true" />{t(`kind_${kind}`)}</li>
+          <li key={kind} class={`k-${kind}`}>
+            <i class="dot" aria-hidden="true" />
+            {t(`kind_${kind}`)}
+          </li>
         ))}
       </ul>
       {!isSmall(structure) && (
         <label class="legend">
           {t("heatColours")}
-          <select value={stretched ? "1" : "0"} onChange={(event) => store.set({ stretched: event.currentTarget.value === "1" })}>
+          <select
+            value={stretched ? "1" : "0"}
+            onChange={(event) => store.set({ stretched: event.currentTarget.value === "1" })}
+          >
             <option value="0">{t("heatLinear")}</option>
             <option value="1">{t("heatStretched")}</option>
           </select>
@@ -115,8 +149,15 @@ export function Views() {
     <section class="views" aria-label={t("views")}>
       <nav class="view-tabs" aria-label={t("views")}>
         {VIEWS.filter((each) => updates || each === "forward" || each === "gradient").map((each) => (
-          <button key={each} type="button" aria-pressed={view === each} data-view={each} onClick={() => store.set({ view: each })}>
-            <kbd aria-hidden="true">{VIEWS.indexOf(each) + 1}</kbd>{t(each)}
+          <button
+            key={each}
+            type="button"
+            aria-pressed={view === each}
+            data-view={each}
+            onClick={() => store.set({ view: each })}
+          >
+            <kbd aria-hidden="true">{VIEWS.indexOf(each) + 1}</kbd>
+            {t(each)}
           </button>
         ))}
       </nav>

@@ -102,7 +102,12 @@ function BeforeAfter() {
             <tr key={`${cell.key}:${cell.flat}`}>
               <th scope="row">
                 <CellLink cell={cell} value={false} />
-                {cell.key === "head.p" && <span class="quiet"> “<TokenText text={tokenText(session, cell.flat % size, labels)} />”</span>}
+                {cell.key === "head.p" && (
+                  <span class="quiet">
+                    {" "}
+                    “<TokenText text={tokenText(session, cell.flat % size, labels)} />”
+                  </span>
+                )}
               </th>
               <td class="digits">{short(before, 6)}</td>
               <td class="digits">{short(after, 6)}</td>
@@ -151,7 +156,9 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
         {shown.length < groups.length && (
           <tr>
             <td colSpan={3}>
-              <button type="button" class="plain" onClick={() => setAll(true)}>{t("allGroups", { count: groups.length })}</button>
+              <button type="button" class="plain" onClick={() => setAll(true)}>
+                {t("allGroups", { count: groups.length })}
+              </button>
             </td>
           </tr>
         )}
@@ -189,9 +196,13 @@ function WrongOrder({ numbers }: { numbers: UpdateNumbers }) {
           </tr>
         </tbody>
       </table>
-      <p class="quiet small">{t(different.length > 0 ? "sequentialDiffers" : "sequentialSame")}
+      <p class="quiet small">
+        {t(different.length > 0 ? "sequentialDiffers" : "sequentialSame")}
         {different.map((id) => (
-          <> <Tex tex={tensorTex(session, id)} /></>
+          <>
+            {" "}
+            <Tex tex={tensorTex(session, id)} />
+          </>
         ))}
       </p>
     </div>
@@ -229,7 +240,10 @@ export function UpdatePanel() {
           </>
         ) : (
           <p>
-            {t("updateAsk")} <button type="button" onClick={() => setAsked(version)}>{t("computeNow")}</button>
+            {t("updateAsk")}{" "}
+            <button type="button" onClick={() => setAsked(version)}>
+              {t("computeNow")}
+            </button>
           </p>
         )}
       </div>

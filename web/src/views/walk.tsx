@@ -24,8 +24,16 @@ export function WalkStarts() {
     <div class="walk-starts">
       <p>{t("walkInvite")}</p>
       {walks.map((walk) => (
-        <button key={walk.id} type="button" class="primary" data-walk={walk.id} onClick={() => startWalk(session, walk)}>
-          <span><Prose text={pick(walk.title)} /></span>
+        <button
+          key={walk.id}
+          type="button"
+          class="primary"
+          data-walk={walk.id}
+          onClick={() => startWalk(session, walk)}
+        >
+          <span>
+            <Prose text={pick(walk.title)} />
+          </span>
         </button>
       ))}
     </div>
@@ -65,14 +73,26 @@ export function WalkPanel() {
   return (
     <section class="walk" aria-label={t("walkName")}>
       <header>
-        <b><Prose text={pick(walk.title)} /></b>
-        <span class="digits" data-role="walk-step">{at.step + 1} / {walk.steps.length}</span>
-        <button type="button" class="plain" onClick={() => session.store.set({ walk: null })}>{t("endWalk")}</button>
+        <b>
+          <Prose text={pick(walk.title)} />
+        </b>
+        <span class="digits" data-role="walk-step">
+          {at.step + 1} / {walk.steps.length}
+        </span>
+        <button type="button" class="plain" onClick={() => session.store.set({ walk: null })}>
+          {t("endWalk")}
+        </button>
       </header>
-      <p aria-live="polite"><Status status="example" /> <Prose text={pick(step.text)} words={words} /></p>
+      <p aria-live="polite">
+        <Status status="example" /> <Prose text={pick(step.text)} words={words} />
+      </p>
       <footer>
-        <button type="button" disabled={at.step === 0} onClick={() => go(-1)}>{t("previous")}</button>
-        <button type="button" class="primary" disabled={at.step === walk.steps.length - 1} onClick={() => go(1)}>{t("next")}</button>
+        <button type="button" disabled={at.step === 0} onClick={() => go(-1)}>
+          {t("previous")}
+        </button>
+        <button type="button" class="primary" disabled={at.step === walk.steps.length - 1} onClick={() => go(1)}>
+          {t("next")}
+        </button>
       </footer>
     </section>
   );

@@ -45,7 +45,9 @@ function Rows({ rows }: { rows: Row[] }) {
       <tbody>
         {rows.map((row) => (
           <tr key={row.name}>
-            <th scope="row" title={row.title}>{row.name}</th>
+            <th scope="row" title={row.title}>
+              {row.name}
+            </th>
             <td class="digits">{row.value === undefined ? t("notRecorded") : full(row.value)}</td>
             <td class="digits">{row.difference === undefined ? "" : rough(row.difference)}</td>
           </tr>
@@ -70,7 +72,12 @@ function GradientWitnesses({ cell }: { cell: Cell }) {
   ];
   if (central !== undefined) {
     const step = witness?.central?.step ?? 0;
-    rows.push({ name: t("byDifference", { step: rough(step) }), value: central, difference: distance(central, x), title: t("centralMeans") });
+    rows.push({
+      name: t("byDifference", { step: rough(step) }),
+      value: central,
+      difference: distance(central, x),
+      title: t("centralMeans"),
+    });
   }
   const directional = witness?.directional;
   return (
@@ -80,7 +87,11 @@ function GradientWitnesses({ cell }: { cell: Cell }) {
       {witness && (
         <p class="quiet small">
           {witness.err_autograd !== null && t("tensorAutograd", { error: rough(witness.err_autograd) })}{" "}
-          {witness.central && t("tensorCentral", { cells: witness.central.cells.length, error: rough(witness.central.max_abs_diff) })}{" "}
+          {witness.central &&
+            t("tensorCentral", {
+              cells: witness.central.cells.length,
+              error: rough(witness.central.max_abs_diff),
+            })}{" "}
           {directional && t("tensorDirectional", { error: rough(directional.difference) })}
         </p>
       )}
