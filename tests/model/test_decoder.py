@@ -141,6 +141,14 @@ def test_inputs_that_do_not_fit_are_refused(changes: dict[str, Any], message: st
 
 def test_parameters_start_as_documented() -> None:
     config = WHOLE.model_copy(update={"d": 200, "blocks": 8})
+    attention, feed_forward = config.attention, config.ffn
+    assert feed_forward is not None
+    deviations = {
+        "E": 0.1,
+        "P": 0.1,
+        "W_O": (attention.heads * attention.d_v * 16) ** -0.5,
+        "W_2": (feed_forward.d_ff * 16) ** -0.5,
+    }
     for name, parameter in Decoder(config, torch.Generator().manual_seed(0)).named_parameters():
         kind = name.rpartition(".")[2]
         if kind == "gamma":
@@ -148,7 +156,7 @@ def test_parameters_start_as_documented() -> None:
         elif kind == "beta" or kind.startswith("b_"):
             assert (parameter == 0).all()
         else:
-            deviation = 0.005 if kind in ("W_O", "W_2") else 0.02  # 0.02/sqrt(2*8)
+            deviation = deviations.get(kind, 200**-0.5)
             assert parameter.std().item() == pytest.approx(deviation, rel=0.1)
             assert abs(parameter.mean().item()) < deviation / 5
 

@@ -6,12 +6,15 @@ Every parameter is found by the last part of its name, so a new part of the mode
 |---|---|
 | ``gamma`` | 1 |
 | ``beta``, ``b_*`` | 0 |
-| ``E``, ``P``, ``W_Q``, ``W_K``, ``W_V``, ``W_1``, ``U`` | normal, mean 0, deviation 0.02 |
-| ``W_O``, ``W_2`` | normal, mean 0, deviation ``0.02/sqrt(2*blocks)`` |
+| ``E``, ``P`` | normal, mean 0, deviation 0.1 |
+| ``W_Q``, ``W_K``, ``W_V``, ``W_1``, ``U`` | normal, mean 0, deviation ``1/sqrt(d)`` |
+| ``W_O``, ``W_2`` | normal, mean 0, deviation ``1/sqrt(m * 2*blocks)``, ``m`` coordinates summed over |
 
-The last row holds the projections that write to the residual stream. Each of the two parts of a block adds to it, so
-after ``blocks`` blocks the stream is a sum of ``2*blocks`` outputs, whose variance this divisor keeps independent of
-depth. Source of both rules: Radford et al. 2019, Language Models are Unsupervised Multitask Learners, section 2.3.
+Divided by the square root of how many coordinates are summed, a projection of coordinates of variance 1 has variance 1:
+the argument of section 7.1, before any training. The last row holds the projections that write to the residual stream.
+Each of the two parts of a block adds to it, so after ``blocks`` blocks the stream is a sum of ``2*blocks`` outputs, whose
+variance the further divisor keeps independent of depth (Radford et al. 2019, section 2.3). Against a deviation of 0.02
+everywhere, 20 s on the plays gained 0.12 nats per character.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ import math
 import torch
 from torch import nn
 
-DEVIATION = 0.02
+EMBEDDING_DEVIATION = 0.1
 
 _ONES = frozenset({"gamma"})
 _ZEROS = frozenset({"beta", "b_Q", "b_K", "b_V", "b_O", "b_1", "b_2", "b_U"})
-_READING = frozenset({"E", "P", "W_Q", "W_K", "W_V", "W_1", "U"})
+_TABLES = frozenset({"E", "P"})
+_READING = frozenset({"W_Q", "W_K", "W_V", "W_1", "U"})
 _WRITING = frozenset({"W_O", "W_2"})
 
 
@@ -41,9 +45,12 @@ def initialise(model: nn.Module, blocks: int, generator: torch.Generator | None 
             parameter.fill_(1.0)
         elif kind in _ZEROS:
             parameter.zero_()
+        elif kind in _TABLES:
+            parameter.normal_(0.0, EMBEDDING_DEVIATION, generator=generator)
         elif kind in _READING:
-            parameter.normal_(0.0, DEVIATION, generator=generator)
+            parameter.normal_(0.0, 1 / math.sqrt(parameter.shape[0]), generator=generator)
         elif kind in _WRITING:
-            parameter.normal_(0.0, DEVIATION / math.sqrt(2 * blocks), generator=generator)
+            summed = math.prod(parameter.shape[:-1])
+            parameter.normal_(0.0, 1 / math.sqrt(summed * 2 * blocks), generator=generator)
         else:
             raise ValueError(f"no rule says how {name} starts")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .legend import LETTERS
 from .parse import NotationError
 from .quantity import Kind
-from .tree import Add, Cmp, Const, Div, Expr, Fn, Idx, Mul, Neg, Num, Pow, Reduce, Ref, children, walk
+from .tree import Add, Cmp, Const, Div, Expr, Fn, Idx, Mul, Neg, Num, Pow, Reduce, Ref, Scalar, children, refs, walk
 
 if TYPE_CHECKING:
     from .program import Program, Statement
@@ -38,11 +38,27 @@ def check_statement(statement: Statement, program: Program, infinite: set[str]) 
     if tuple(dim for _, dim in statement.letters) != tuple(dim for _, dim in target.axes):
         raise NotationError(f"{statement.target} has axes {target.axes}, written with {statement.letters}")
     _check_letters(statement.expr, dict(statement.letters), program)
-    if statement.face == "":
-        unstable = _unstable(statement.expr)
-        if unstable is not None:
-            raise NotationError(f"exp outside a stable pattern overflows silently: {unstable}")
+    _check_gradients_read(statement)
+    for size in (node.name for node in walk(statement.expr) if isinstance(node, Scalar)):
+        if size not in program.scalars:
+            raise NotationError(f"unknown size or hyperparameter {size}")
+    unstable = _unstable(statement.expr)
+    if unstable is not None:
+        raise NotationError(f"exp outside a stable pattern overflows silently: {unstable}")
     _check_infinite(statement.expr, infinite, False)
+
+
+def _check_gradients_read(statement: Statement) -> None:
+    """A definition reads no gradient; a contribution reads the gradient of the quantity it stands beside, and no other.
+
+    So the order of the backward pass is right by construction, and an edge is answered where it is written.
+    """
+    read = {ref.name for ref in refs(statement.expr) if ref.face == "grad"}
+    allowed = {statement.consumer} if statement.face == "grad" else set()
+    if read - allowed:
+        raise NotationError(f"the gradient of {', '.join(sorted(read - allowed))} is not this statement's to read")
+    if allowed - read:
+        raise NotationError(f"a contribution of {statement.consumer} does not read its gradient")
 
 
 def _check_letters(e: Expr, scope: Mapping[str, str], program: Program) -> None:

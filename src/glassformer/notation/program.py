@@ -13,10 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import UserError, did_you_mean
-from .legend import LETTERS
+from .legend import DIMENSIONS, HYPERPARAMETERS, LETTERS
 from .parse import FACES, Line, NotationError, parse_lines
 from .quantity import Group, Quantity
 from .tree import Add, Cond, Div, Expr, Mul, Neg, Pow, Reduce, Ref, children, rebuild, refs, rename_names
+
+RESERVED = frozenset({*LETTERS, *DIMENSIONS, *HYPERPARAMETERS, "pi", "inf"})
+"""Names that mean something else in a definition.
+
+Letters, sizes and quantities are three namespaces that never overlap."""
 
 LettersOf = tuple[tuple[str, str], ...]
 
@@ -205,6 +210,10 @@ def _expand(instance: Instance) -> Iterable[tuple[Placed, list[Statement]]]:
     for q in instance.group.quantities:
         if q.name in absent:
             continue
+        if q.name in RESERVED:
+            raise NotationError(
+                f"{q.name} is a letter, a dimension or a hyperparameter, so no quantity can have the name"
+            )
         lines = parse_lines(q.text)
         if not lines or lines[0].target != q.name or lines[0].face or lines[0].adds:
             raise NotationError(f"the text of {q.name} must begin with its own declaration or definition")

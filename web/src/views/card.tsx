@@ -21,7 +21,8 @@ export function keysIn(view: View, quantity: QuantityInfo, session: Session): { 
   }
   if (view === "update") return quantity.kind === "parameter" && after !== undefined ? { key: quantity.id } : null;
   if (view === "after") return { key: after ?? quantity.id };
-  if (view === "compare" && after !== undefined) return { key: quantity.id, second: after };
+  const fixed = quantity.kind === "constant" || quantity.kind === "input";
+  if (view === "compare" && after !== undefined && !fixed) return { key: quantity.id, second: after };
   return { key: quantity.id };
 }
 
