@@ -112,6 +112,26 @@ def test_masked_cells_have_a_colour_of_their_own(reader: Reader) -> None:
     assert not masked & seen
 
 
+def test_a_heat_map_is_painted_in_the_colours_of_the_theme(open_page: Open, large_page: str) -> None:
+    """Zero is the colour of the card: dark in the dark theme, from the first drawing on."""
+    page = open_page(large_page, color_scheme="dark", viewport={"width": 1440, "height": 900}).page
+    reader = Reader(page)
+    reader.look_at(f"{ATTN}.A", N - 1)
+    corner = """c => {
+      const copy = new OffscreenCanvas(1, 1).getContext("2d");
+      copy.drawImage(c, c.width - 1, 0, 1, 1, 0, 0, 1, 1);
+      return [...copy.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    }"""
+    canvas = page.locator(f'[data-heat="{ATTN}.A"] canvas')
+    eventually(canvas).to_be_visible()
+    assert max(canvas.evaluate(corner)) < 64
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    eventually(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.wait_for_timeout(200)
+    assert min(canvas.evaluate(corner)) > 192
+
+
 def test_the_head_of_the_looked_at_number_is_shown(reader: Reader) -> None:
     reader.look_at(f"{ATTN}.A", 2 * N * N + 17 * N + 3)
     card = reader.page.locator(f'[id="card-{ATTN}.A"]')

@@ -255,8 +255,17 @@ def test_the_theme_follows_the_system_until_the_reader_chooses(open_page: Open, 
     theme = "() => document.documentElement.dataset.theme"
     eventually(page.locator("main")).to_be_visible()
     assert page.evaluate(theme) == "dark"
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(theme) == "light", "paper is light"
+    page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(theme) == "dark"
     page.keyboard.press("t")
     eventually(page.locator('[data-tool="theme"]')).to_contain_text("light")
+    assert page.evaluate(theme) == "light"
+    page.emulate_media(color_scheme="light")
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    eventually(page.locator('[data-tool="theme"]')).to_contain_text("system")
     assert page.evaluate(theme) == "light"
 
 

@@ -4,7 +4,6 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./state/keyboard.ts";
 import { MarksContext, marksOf } from "./state/marks.ts";
 import { picture } from "./state/text.ts";
-import { remember, resolveTheme } from "./state/settings.ts";
 import type { Cell } from "./state/store.ts";
 import { SessionContext, useSession, useSpeech, useStore, type Session } from "./state/session.ts";
 import { Derivations } from "./views/derivations.tsx";
@@ -16,24 +15,15 @@ import { RunBar } from "./views/runbar.tsx";
 import { Legend, TopBar, Views } from "./views/topbar.tsx";
 import { UpdatePanel } from "./views/update.tsx";
 
-/** Language and theme on the document, and in the browser's memory. */
-function useSettings(): void {
+/** The language on the document. */
+function useLanguage(): void {
   const language = useStore((state) => state.language);
-  const theme = useStore((state) => state.theme);
   const { pick } = useSpeech();
   const { header } = useSession();
   useEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
     document.title = `${picture(pick(header.title))} · glassformer`;
   }, [language]);
-  useEffect(() => {
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const apply = (): void => void (document.documentElement.dataset["theme"] = resolveTheme(theme, system.matches));
-    apply();
-    remember("theme", theme);
-    system.addEventListener("change", apply);
-    return () => system.removeEventListener("change", apply);
-  }, [theme]);
 }
 
 /** Paper shows everything: drawn at once, before the browser takes its picture. */
@@ -115,7 +105,7 @@ function Page() {
   const version = useStore((state) => state.version);
   const marks = useMemo(() => marksOf(session, selected), [selected, version]);
   const main = useRef<HTMLElement>(null);
-  useSettings();
+  useLanguage();
   usePrinting();
   useKeys();
   useSelection();

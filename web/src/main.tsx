@@ -17,7 +17,7 @@ import { Engine } from "./notation/engine.ts";
 import { styleOf } from "./notation/symbols.ts";
 import { select } from "./state/actions.ts";
 import type { Session } from "./state/session.ts";
-import { cellOfAddress, startingLanguage, startingState } from "./state/settings.ts";
+import { cellOfAddress, keepColours, startingLanguage, startingState } from "./state/settings.ts";
 import { Store } from "./state/store.ts";
 import { structureOf } from "./state/structure.ts";
 
@@ -34,6 +34,7 @@ function begin(trace: Trace): Session {
   engine.recompute();
   const structure = structureOf(header);
   const store = new Store(startingState(header, structure, engine, startingLanguage(document.documentElement.lang)));
+  keepColours(store);
   const session: Session = { trace, header, structure, engine, store, style: styleOf(header), running: null };
   const named = cellOfAddress(location.hash, engine);
   if (named) select(session, named);

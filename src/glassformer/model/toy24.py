@@ -16,7 +16,7 @@ from .decoder import Decoder
 
 CONFIG = DecoderConfig(
     vocab_size=3,
-    context=2,
+    context=8,
     d=2,
     blocks=1,
     attention=AttentionConfig(heads=1, d_k=1, d_v=2),

@@ -2,7 +2,7 @@
 import type { Header, Language } from "../data/types.ts";
 import type { Engine } from "../notation/engine.ts";
 import { blockId } from "./mapping.ts";
-import type { Cell, State, Theme } from "./store.ts";
+import type { Cell, State, Store, Theme } from "./store.ts";
 import type { Structure } from "./structure.ts";
 
 const PREFIX = "glassformer.";
@@ -34,9 +34,26 @@ function startingTheme(): Theme {
   return chosen === "light" || chosen === "dark" ? chosen : "system";
 }
 
-export function resolveTheme(theme: Theme, systemIsDark: boolean): "light" | "dark" {
+const DARK = "(prefers-color-scheme: dark)";
+
+/** The colours in use: the reader's choice, or the system's; paper is light. */
+export function coloursOf({ theme, systemIsDark, printing }: State): "light" | "dark" {
+  if (printing) return "light";
   if (theme !== "system") return theme;
   return systemIsDark ? "dark" : "light";
+}
+
+/** Puts the colours on the document before anything is drawn or drawn again: what is painted reads them there. */
+export function keepColours(store: Store): void {
+  let remembered = store.get().theme;
+  const apply = (): void => {
+    const state = store.get();
+    document.documentElement.dataset["theme"] = coloursOf(state);
+    if (state.theme !== remembered) remember("theme", (remembered = state.theme));
+  };
+  apply();
+  store.subscribe(apply);
+  matchMedia(DARK).addEventListener("change", ({ matches }) => store.set({ systemIsDark: matches }));
 }
 
 /** Whether a model is small enough to be shown whole. */
@@ -70,6 +87,7 @@ export function startingState(header: Header, structure: Structure, engine: Engi
   return {
     language,
     theme: startingTheme(),
+    systemIsDark: matchMedia(DARK).matches,
     view: "forward",
     selected: null,
     pointed: null,

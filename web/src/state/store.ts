@@ -19,6 +19,8 @@ export type Dialog = { kind: "latex"; source: string } | { kind: "help" } | { ki
 export interface State {
   language: Language;
   theme: Theme;
+  /** The system asks for dark colours. */
+  systemIsDark: boolean;
   view: View;
   selected: Cell | null;
   /** The cell under the pointer in the inspector: marked in its table. */

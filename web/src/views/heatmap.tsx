@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { select } from "../state/actions.ts";
 import { useMarks } from "../state/marks.ts";
+import { coloursOf } from "../state/settings.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
@@ -103,7 +104,7 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   const session = useSession();
   const { t } = useSpeech();
   const version = useStore((state) => state.version);
-  const theme = useStore((state) => state.theme);
+  const colours = useStore(coloursOf);
   const printing = useStore((state) => state.printing);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [cursor, setCursor] = useState<Place | null>(null);
@@ -113,7 +114,7 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   const side = cellSide(plane);
   useLayoutEffect(() => {
     if (canvas.current) paint(canvas.current, values, plane, scale, paletteOf(canvas.current));
-  }, [values, version, theme, printing, stretched, plane.flat(0, 0), keyName]);
+  }, [values, version, colours, printing, stretched, plane.flat(0, 0), keyName]);
   const chosen = useStore((state) => (state.selected?.key === keyName ? state.selected.flat : -1));
   useEffect(() => {
     if (chosen >= 0) setCursor(plane.place(chosen));
