@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from glassformer.notation import EvaluationError, Group, Kind, evaluate, parse_expression, run
+from glassformer.notation.compose import build_program, place
 from glassformer.notation.erf import erf
-from glassformer.notation.program import build_program, place
 from glassformer.notation.quantity import group, quantity
 from glassformer.notation.tree import Expr
 

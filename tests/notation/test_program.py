@@ -20,8 +20,8 @@ from glassformer.notation import (
     place,
     quantity,
 )
+from glassformer.notation.compose import prune
 from glassformer.notation.parse import parse_expression
-from glassformer.notation.program import prune
 
 from .source_text import source_text
 

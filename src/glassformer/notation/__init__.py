@@ -4,10 +4,11 @@ One definition gives the formula in two faces, the float64 reference value, the 
 the JSON that the page recomputes from. ``spec.md`` in this folder is the specification.
 """
 
+from .compose import Instance, build_program, place
 from .evaluate import EvaluationError, evaluate, key, run
 from .magnitude import REPLAY_FACTOR, UNIT_ROUNDOFF, magnitude
 from .parse import NotationError, parse_expression, parse_lines
-from .program import Instance, Placed, Program, Statement, build_program, place
+from .program import Placed, Program, Statement
 from .quantity import Group, Kind, Quantity, group, quantity
 from .say import Place, SaidTwice, Say, dictionary_recorder, id_at, silent
 

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from .compose import prune
 from .differentiate import ZERO, Letters, derivative, derivative_contribution, inline_folded, separate
 from .evaluate import EvaluationError, evaluate, key
 from .latex import expr_latex
 from .operands import Array, complete, draw, draw_key
 from .parse import parse_expression, parse_lines
-from .program import Placed, Program, Statement, prune
+from .program import Placed, Program, Statement
 from .quantity import Quantity
 from .symbols import style_of
 from .tree import Add, Bool, Cmp, Cond, Expr, Idx, refs, rename_names, substitute_letters, to_json, transform
