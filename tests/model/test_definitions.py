@@ -22,6 +22,9 @@ from glassformer.notation import (
     run,
 )
 from glassformer.notation.tree import Ref, walk
+from options import OPTION_CONFIGS
+
+ALL = {**CONFIGS, **OPTION_CONFIGS}
 
 SEED = {"loss.L.grad": np.ones(())}
 BOUND = REPLAY_FACTOR * UNIT_ROUNDOFF["float64"]
@@ -32,9 +35,9 @@ def zero_in_theory(id: str) -> bool:
     return id.endswith("attn.b_K")
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=ALL)
 def case(request: pytest.FixtureRequest) -> tuple[Program, Recorded]:
-    config = CONFIGS[request.param]
+    config = ALL[request.param]
     inputs = random_inputs(config)
     assert not inputs.scored.all()
     return definitions(config, inputs.tokens.shape[1]), record(random_decoder(config), inputs)

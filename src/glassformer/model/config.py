@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from glassformer.errors import UserError, did_you_mean
 
 Size = Annotated[int, Field(gt=0)]
+NormKind = Literal["layernorm", "rmsnorm"]
+NormPosition = Literal["pre", "post"]
 Activation = Literal["gelu", "relu"]
 Positions = Literal["learned", "none"]
 
@@ -37,9 +39,17 @@ class AttentionConfig(_Config):
 
 
 class NormConfig(_Config):
-    """LayerNorm before each part and after the last block; ``eps`` stands under the root, in squared units."""
+    """A norm for each part of a block, and one after the last block.
+
+    ``kind`` is ``layernorm`` or ``rmsnorm``; ``eps`` stands under the root, in squared units. ``position="pre"`` norms
+    what a part reads and leaves the residual stream as it is; ``"post"`` norms the stream after each addition.
+    ``final`` says whether the last hidden rows are normed once more before the head.
+    """
 
     eps: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
+    kind: NormKind = "layernorm"
+    position: NormPosition = "pre"
+    final: bool = True
 
 
 class FeedForwardConfig(_Config):
@@ -70,8 +80,11 @@ class DecoderConfig(_Config):
     @model_validator(mode="after")
     def _norm_has_something_to_compare(self) -> DecoderConfig:
         if self.norm is not None and self.d == 1:
+            name, left = {"layernorm": ("LayerNorm", "beta"), "rmsnorm": ("RMSNorm", "gamma up to its sign")}[
+                self.norm.kind
+            ]
             raise ValueError(
-                "LayerNorm over d = 1 coordinate turns every input into beta, so no token could reach the loss; "
+                f"{name} over d = 1 coordinate turns every input into {left}, so no token could reach the loss; "
                 "take d of at least 2, or norm=None"
             )
         return self

@@ -29,7 +29,7 @@ from .initial import initialise
 from .inputs import check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
 from .mask import MASK, causal_mask
-from .norm import NORM, LayerNorm
+from .norm import build_norm, norm_definitions
 from .shapes import Bool, Float, Int
 
 _MASK = ("mask",)
@@ -54,7 +54,8 @@ class Decoder(nn.Module):
         self.config = config
         self.embed = Embedding(config, ("embed",))
         self.blocks = nn.ModuleList(Block(config, ("blocks", layer)) for layer in range(config.blocks))
-        self.final_norm = None if config.norm is None else LayerNorm(config.d, config.norm.eps, ("final_norm",))
+        norm = config.norm
+        self.final_norm = build_norm(config.d, norm, ("final_norm",)) if norm is not None and norm.final else None
         self.head = Head(config, ("head",))
         initialise(self, config.blocks, generator)
 
@@ -106,8 +107,8 @@ def definitions(config: DecoderConfig, n: int) -> Program:
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
         parts += placed
-    if config.norm is not None:
-        parts.append(place(NORM, "final_norm", X=stream))
+    if config.norm is not None and config.norm.final:
+        parts.append(norm_definitions(config.norm, "final_norm", stream))
         stream = "final_norm.Y"
     no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
     parts.append(place(HEAD, "head", X=stream, **no_bias))
