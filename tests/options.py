@@ -11,7 +11,8 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "norm": ("layernorm", "rmsnorm", None),
     "norm position": ("pre", "post"),
     "final norm": (True, False),
-    "activation": ("gelu", "relu", None),
+    "activation": ("gelu", "gelu_tanh", "silu", "relu", "relu2", None),
+    "gated": (True, False),
     "positions": ("learned", "none"),
     "heads": (1, 3),
     "biases": (True, False),
@@ -25,6 +26,9 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
     norm = case["norm"] and NormConfig(
         kind=case["norm"], eps=1e-2, position=case["norm position"], final=case["final norm"]
     )
+    ffn = case["activation"] and FeedForwardConfig(
+        d_ff=11, activation=case["activation"], bias=case["biases"], gated=case["gated"]
+    )
     return DecoderConfig(
         vocab_size=7,
         context=9,
@@ -32,7 +36,7 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
         blocks=case["blocks"],
         attention=AttentionConfig(heads=case["heads"], d_k=4, d_v=5, bias=case["biases"]),
         norm=norm,
-        ffn=case["activation"] and FeedForwardConfig(d_ff=11, activation=case["activation"], bias=case["biases"]),
+        ffn=ffn,
         positions=case["positions"],
         head_bias=case["head bias"],
     )

@@ -62,7 +62,8 @@ def _programs() -> Iterator[Program]:
     variants: tuple[dict[str, Any], ...] = (
         {},
         {"norm": {"kind": "rmsnorm"}},
-        {"ffn": {"d_ff": 6, "activation": "relu"}},
+        *({"ffn": {"d_ff": 6, "activation": name}} for name in ("gelu_tanh", "silu", "relu", "relu2")),
+        {"ffn": {"d_ff": 6, "gated": True}},
     )
     for changes in variants:
         yield definitions(read_config({**whole, **changes}), 3).with_scalars(eta=0.1)

@@ -18,7 +18,7 @@ from glassformer.notation import Instance, Kind, Place, Say, group, place, quant
 
 from .attention import ATTENTION, ATTENTION_BIASES, Attention
 from .config import DecoderConfig
-from .feedforward import FEED_FORWARD, FEED_FORWARD_BIASES, FeedForward
+from .feedforward import FeedForward, feed_forward_definitions
 from .norm import build_norm, norm_definitions
 from .shapes import Bool, Float
 
@@ -83,7 +83,6 @@ def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[I
     if config.ffn is None:
         return parts, R
     Y = normed(2, R, "pre")
-    absent = {} if config.ffn.bias else dict.fromkeys(FEED_FORWARD_BIASES)
-    parts.append(place(FEED_FORWARD[config.ffn.activation], f"{path}.ffn", layer=layer, X=Y, **absent))
+    parts += feed_forward_definitions(config.ffn, f"{path}.ffn", Y, layer)
     parts.append(place(FEED_FORWARD_RESIDUAL, path, layer=layer, R=R, F=f"{path}.ffn.F"))
     return parts, normed(2, f"{path}.X", "post")

@@ -16,7 +16,7 @@ from glassformer.errors import UserError, did_you_mean
 Size = Annotated[int, Field(gt=0)]
 NormKind = Literal["layernorm", "rmsnorm"]
 NormPosition = Literal["pre", "post"]
-Activation = Literal["gelu", "relu"]
+Activation = Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"]
 Positions = Literal["learned", "none"]
 
 
@@ -53,11 +53,16 @@ class NormConfig(_Config):
 
 
 class FeedForwardConfig(_Config):
-    """Two projections with an activation between them; ``bias`` adds ``b_1`` and ``b_2``. ``gelu`` is the exact one."""
+    """Two projections with an activation between them; ``bias`` adds ``b_1`` and ``b_2`` (and ``b_G``).
+
+    ``gelu`` is the exact one (with erf), ``gelu_tanh`` its approximation, ``relu2`` the square of ReLU. ``gated`` adds a
+    third projection: the activation is taken of it, and multiplies the first cell by cell.
+    """
 
     d_ff: Size
     activation: Activation = "gelu"
     bias: bool = True
+    gated: bool = False
 
 
 class DecoderConfig(_Config):
