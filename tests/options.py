@@ -13,7 +13,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "final norm": (True, False),
     "activation": ("gelu", "gelu_tanh", "silu", "relu", "relu2", None),
     "gated": (True, False),
-    "positions": ("learned", "none"),
+    "positions": ("learned", "sinusoidal", "rope", "none"),
     "heads": (1, 3),
     "biases": (True, False),
     "head bias": (True, False),
@@ -39,6 +39,7 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
         ffn=ffn,
         positions=case["positions"],
         head_bias=case["head bias"],
+        position_base=50.0,
     )
 
 

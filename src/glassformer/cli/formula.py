@@ -62,6 +62,8 @@ def _programs() -> Iterator[Program]:
     variants: tuple[dict[str, Any], ...] = (
         {},
         {"norm": {"kind": "rmsnorm"}},
+        {"positions": "sinusoidal"},
+        {"positions": "rope"},
         *({"ffn": {"d_ff": 6, "activation": name}} for name in ("gelu_tanh", "silu", "relu", "relu2")),
         {"ffn": {"d_ff": 6, "gated": True}},
     )

@@ -16,11 +16,12 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity
 
-from .attention import ATTENTION, ATTENTION_BIASES, Attention
+from .attention import Attention, attention_definitions
 from .config import DecoderConfig
 from .feedforward import FeedForward, feed_forward_definitions
 from .norm import build_norm, norm_definitions
-from .shapes import Bool, Float
+from .shapes import Float
+from .shared import Shared
 
 AFTER_ATTENTION = quantity("R", "R", "stream after attention", "注意力残差之和", Kind.INTERMEDIATE, """
 R[i,r] = X[i,r] + O[i,r]
@@ -50,10 +51,10 @@ class Block(nn.Module):
         self.norm2 = None if norm is None or config.ffn is None else build_norm(d, norm, (*at, "norm2"))
         self.ffn = None if config.ffn is None else FeedForward(d, config.ffn, (*at, "ffn"))
 
-    def forward(self, X: Float[Tensor, "b i r"], allowed: Bool[Tensor, "i j"], say: Say) -> Float[Tensor, "b i r"]:
-        """``X (b, i, r)`` and ``allowed (i, j)`` to the stream after the block ``(b, i, r)``."""
+    def forward(self, X: Float[Tensor, "b i r"], shared: Shared, say: Say) -> Float[Tensor, "b i r"]:
+        """``X (b, i, r)`` to the stream after the block ``(b, i, r)``."""
         Y = X if self.norm1 is None or self.post else self.norm1(X, say)
-        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, allowed, say), self.at)
+        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, shared, say), self.at)
         if self.norm1 is not None and self.post:
             R = self.norm1(R, say)
         if self.ffn is None:
@@ -76,8 +77,7 @@ def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[I
         return f"{path}.norm{number}.Y"
 
     Y = normed(1, X, "pre")
-    absent = {} if config.attention.bias else dict.fromkeys(ATTENTION_BIASES)
-    parts.append(place(ATTENTION, f"{path}.attn", layer=layer, X=Y, M=Y, allowed="mask.allowed", n_k="n", **absent))
+    parts += attention_definitions(config, f"{path}.attn", Y, layer)
     parts.append(place(ATTENTION_RESIDUAL, path, layer=layer, X=X, O=f"{path}.attn.O"))
     R = normed(1, f"{path}.R", "post")
     if config.ffn is None:

@@ -17,7 +17,7 @@ Size = Annotated[int, Field(gt=0)]
 NormKind = Literal["layernorm", "rmsnorm"]
 NormPosition = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"]
-Positions = Literal["learned", "none"]
+Positions = Literal["learned", "sinusoidal", "rope", "none"]
 
 
 class _Config(BaseModel):
@@ -69,7 +69,9 @@ class DecoderConfig(_Config):
     """A causal decoder: embedding, ``blocks`` blocks, head.
 
     Without ``norm`` the parts read the residual stream itself; without ``ffn`` a block ends after attention; with
-    ``positions="none"`` order enters through the mask alone. ``context`` is the largest number of tokens in a row.
+    ``positions="none"`` order enters through the mask alone. ``sinusoidal`` adds a fixed table of sines and cosines in the
+    place of a learned one; ``rope`` turns queries and keys instead. Both take frequencies between 1 and about
+    ``1/position_base``, in radians per position. ``context`` is the largest number of tokens in a row.
     """
 
     vocab_size: Size
@@ -81,6 +83,7 @@ class DecoderConfig(_Config):
     ffn: FeedForwardConfig | None
     positions: Positions = "learned"
     head_bias: bool = False
+    position_base: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 10000.0
 
     @model_validator(mode="after")
     def _norm_has_something_to_compare(self) -> DecoderConfig:
@@ -92,6 +95,12 @@ class DecoderConfig(_Config):
                 f"{name} over d = 1 coordinate turns every input into {left}, so no token could reach the loss; "
                 "take d of at least 2, or norm=None"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _coordinates_turn_in_pairs(self) -> DecoderConfig:
+        if self.positions == "rope" and self.attention.d_k % 2:
+            raise ValueError(f"rotary positions turn coordinates in pairs, so d_k = {self.attention.d_k} must be even")
         return self
 
 

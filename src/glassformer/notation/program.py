@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import UserError, did_you_mean
 from .legend import DIMENSIONS, HYPERPARAMETERS, LETTERS
 from .parse import FACES, Line, NotationError, parse_lines
-from .quantity import Group, Quantity
+from .quantity import Group, Kind, Quantity
 from .tree import Add, Cond, Div, Expr, Mul, Neg, Pow, Reduce, Ref, children, rebuild, refs, rename_names
 
 RESERVED = frozenset({*LETTERS, *DIMENSIONS, *HYPERPARAMETERS, "pi", "inf"})
@@ -191,7 +191,11 @@ def build_program(
                     gradients.setdefault(s.consumer, []).append(s)
     ordered = _in_order(forward)
     # A consumer's contributions read its own gradient, which is complete once all of *its* consumers are done.
-    backward = tuple(s for statement in reversed(ordered) for s in gradients.get(statement.target, ()))
+    # An input or a constant has no gradient, so what would be sent to one (a table in a parameter's place) is dropped.
+    fixed = {id for id, placed in quantities.items() if placed.quantity.kind in (Kind.INPUT, Kind.CONSTANT)}
+    backward = tuple(
+        s for statement in reversed(ordered) for s in gradients.get(statement.target, ()) if s.target not in fixed
+    )
     program = Program(quantities, tuple(ordered), backward, dict(scalars), dict(aliases or {}))
     check_program(program)
     return program
