@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig
 from glassformer.notation import Place, Quantity, id_at
+from glassformer.notation.parse import parse_lines
 
 
 def _config(**changes: Any) -> DecoderConfig:
@@ -116,10 +117,11 @@ def record(model: Decoder, inputs: Inputs) -> Recorded:
     assert out.loss is not None
     out.loss.backward()
     tensors = {**dict(model.named_parameters()), **recorder.said}
-    shared = {"embed.pos", "mask.allowed", "loss.count", "loss.L", *dict(model.named_parameters())}
     values, gradients = {}, {}
     for name, tensor in tensors.items():
-        drop = (lambda x: x) if name in shared else (lambda x: x.squeeze(0))
+        said = recorder.quantities.get(name)
+        batched = said is not None and tensor.ndim > len(parse_lines(said.text)[0].letters)
+        drop = (lambda x: x.squeeze(0)) if batched else (lambda x: x)
         values[name] = drop(tensor.detach()).numpy()
         if tensor.grad is not None:
             gradients[name] = drop(tensor.grad).numpy()

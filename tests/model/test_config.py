@@ -10,6 +10,9 @@ from pydantic import ValidationError
 from decoders import CONFIGS
 from glassformer.errors import UserError
 from glassformer.model import AttentionConfig, DecoderConfig, NormConfig, read_config
+from options import OPTION_CONFIGS
+
+ALL = {**CONFIGS, **OPTION_CONFIGS}
 
 GOOD: dict[str, Any] = {
     "vocab_size": 5,
@@ -24,9 +27,9 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_a_configuration_survives_json(name: str) -> None:
-    config = CONFIGS[name]
+    config = ALL[name]
     assert DecoderConfig.model_validate_json(config.model_dump_json()) == config
     assert read_config(config.model_dump(mode="json")) == config
 
@@ -52,8 +55,14 @@ def test_plain_data_is_read() -> None:
         ({"norm": {"eps": float("nan")}}, "norm.eps: .*"),
         ({"norm": {"eps": float("inf")}}, "norm.eps: .*finite"),
         ({"d": 1}, "LayerNorm over d = 1 coordinate"),
-        ({"ffn": {"d_ff": 8, "activation": "swish"}}, "ffn.activation: .*'gelu' or 'relu'"),
-        ({"positions": "rotary"}, "positions: .*'learned' or 'none'"),
+        ({"d": 1, "norm": {"kind": "rmsnorm"}}, "RMSNorm over d = 1 coordinate"),
+        ({"norm": {"kind": "batchnorm"}}, "norm.kind: .*'layernorm' or 'rmsnorm'"),
+        ({"norm": {"position": "middle"}}, "norm.position: .*'pre' or 'post'"),
+        ({"ffn": {"d_ff": 8, "activation": "swish"}}, "ffn.activation: .*'gelu', .* or 'relu2'"),
+        ({"ffn": {"d_ff": 8, "gated": 1}}, "ffn.gated: .*valid boolean"),
+        ({"positions": "rotary"}, "positions: .*'learned', .* or 'none'"),
+        ({"positions": "rope"}, "d_k = 3 must be even"),
+        ({"position_base": 1.0}, "position_base: .*greater than 1"),
         ({"head_bias": 1}, "head_bias: .*valid boolean"),
         ({"block": 2}, 'block: .*Did you mean "blocks"'),
         ({"attention": {"heads": 2, "dk": 3, "d_k": 3, "d_v": 3}}, 'attention.dk: .*Did you mean "d_k"'),

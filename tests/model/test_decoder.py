@@ -16,13 +16,16 @@ from decoders import CONFIGS, Inputs, Recorder, random_decoder, random_inputs
 from glassformer.errors import UserError
 from glassformer.model import Decoder, definitions, initialise
 from glassformer.notation import Place, Quantity, Say, id_at
+from options import OPTION_CONFIGS
+
+ALL = {**CONFIGS, **OPTION_CONFIGS}
 
 WHOLE = CONFIGS["everything"]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_a_forward_pass_says_every_defined_quantity_once_with_the_axes_of_its_definition(name: str) -> None:
-    config, inputs, recorder = CONFIGS[name], random_inputs(CONFIGS[name], batch=1), Recorder()
+    config, inputs, recorder = ALL[name], random_inputs(ALL[name], batch=1), Recorder()
     model = random_decoder(config)
     model(inputs.tokens, inputs.targets, inputs.scored, say=recorder)
     program = definitions(config, inputs.tokens.shape[1])
@@ -36,9 +39,9 @@ def test_a_forward_pass_says_every_defined_quantity_once_with_the_axes_of_its_de
         assert program.quantities[id].quantity is quantity, f"{id} is defined by another declaration than it is said by"
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_logits_loss_and_gradients_are_the_same_whether_somebody_looks_or_not(name: str) -> None:
-    config = CONFIGS[name]
+    config = ALL[name]
     inputs = random_inputs(config, batch=3)
     results = []
     for say in (None, Recorder()):

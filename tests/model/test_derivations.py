@@ -14,6 +14,7 @@ from glassformer.model.toy24 import CONFIG as TOY24
 from glassformer.notation import parse_expression
 from glassformer.notation.chain import Chain, chain_json, check_chain, check_placed, place_chain
 from glassformer.notation.tree import Idx, refs, walk
+from options import OPTION_CONFIGS
 
 # Each names a part that the configuration lacks.
 MISSING = {
@@ -64,6 +65,13 @@ def test_every_derivation_holds_and_needs_its_conditions(name: str) -> None:
         placed = place_chain(chain, program)
         for seed in range(3 if name == "everything" else 1):
             assert check_placed(placed, program, np.random.default_rng(seed)).problems == ()
+
+
+@pytest.mark.parametrize("name", OPTION_CONFIGS)
+def test_the_derivations_of_every_option_hold(name: str) -> None:
+    program = definitions(OPTION_CONFIGS[name], 4)
+    for chain in derivations(program):
+        assert check_chain(chain, program, np.random.default_rng(0)).problems == ()
 
 
 def test_the_toys_derivations_hold_and_print_without_heads() -> None:

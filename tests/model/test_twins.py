@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import explicit_attention, fused_attention
 from glassformer.model.loss import explicit_cross_entropy, fused_cross_entropy
 from glassformer.notation import silent
@@ -86,3 +87,20 @@ def close(a: Any, b: Any, tolerance: float) -> None:
     """Relative to the largest value of the tensor."""
     scale = max(b.abs().max().item(), 1e-3)
     torch.testing.assert_close(a, b, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("size", [0.5, 3.0, 30.0])
+def test_explicit_and_fused_activations_agree_in_value_and_gradient(dtype: torch.dtype, name: str, size: float) -> None:
+    values = (torch.randn((2, 5, 7), generator=torch.Generator().manual_seed(0)) * size).to(dtype)
+    values[0, 0, 0] = 0.0
+    results = []
+    for compute in (lambda B: ACTIVATIONS[name].explicit(B, silent, AT), ACTIVATIONS[name].fused):
+        B = values.clone().requires_grad_()
+        C = compute(B)
+        assert C.dtype == dtype
+        C.sum().backward()
+        results.append([C, B.grad])
+    for explicit, fused in zip(*results, strict=True):
+        close(explicit, fused, DTYPES[dtype])

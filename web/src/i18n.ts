@@ -71,6 +71,7 @@ export const TEXTS = {
   letter_j: ["position read", "被读位置"],
   letter_m: ["position read", "被读位置"],
   letter_h: ["head", "头"],
+  letter_k: ["head of keys and values", "键值头"],
   letter_r: ["coordinate of the model", "模型的坐标"],
   letter_q: ["coordinate of the model", "模型的坐标"],
   letter_c: ["coordinate of queries and keys", "查询和键的坐标"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,19 +47,28 @@ def formula_lines(name: str, lang: str) -> list[str]:
 
 def _programs() -> Iterator[Program]:
     """One decoder for each variant of a part, every option switched on."""
-    from ..model import AttentionConfig, DecoderConfig, FeedForwardConfig, definitions
+    from ..model import definitions, read_config
 
-    for activation in ("gelu", "relu"):
-        config = DecoderConfig(
-            vocab_size=5,
-            context=4,
-            d=4,
-            blocks=1,
-            attention=AttentionConfig(heads=2, d_k=3, d_v=5, bias=True),
-            ffn=FeedForwardConfig(d_ff=6, activation=activation),
-            head_bias=True,
-        )
-        yield definitions(config, 3).with_scalars(eta=0.1)
+    whole: dict[str, Any] = {
+        "vocab_size": 5,
+        "context": 4,
+        "d": 4,
+        "blocks": 1,
+        "attention": {"heads": 2, "d_k": 6, "d_v": 5, "bias": True},
+        "norm": {},
+        "ffn": {"d_ff": 6},
+        "head_bias": True,
+    }
+    variants: tuple[dict[str, Any], ...] = (
+        {},
+        {"norm": {"kind": "rmsnorm"}},
+        {"positions": "sinusoidal"},
+        {"positions": "rope"},
+        *({"ffn": {"d_ff": 6, "activation": name}} for name in ("gelu_tanh", "silu", "relu", "relu2")),
+        {"ffn": {"d_ff": 6, "gated": True}},
+    )
+    for changes in variants:
+        yield definitions(read_config({**whole, **changes}), 3).with_scalars(eta=0.1)
 
 
 def _named(placed: Placed, name: str, program: Program) -> bool:

@@ -8,6 +8,7 @@
 | ``W_V`` | ``(r, h, e)`` | value projection; bias ``b_V`` ``(h, e)`` |
 | ``Q``, ``K`` | ``(b, h, i, c)``, ``(b, h, j, c)`` | queries, keys |
 | ``V`` | ``(b, h, j, e)`` | values |
+| ``Q_R``, ``K_R`` | as ``Q``, ``K`` | turned by position, where the model has rotary positions; the scores read them |
 | ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j`` |
 | ``S``, ``A`` | ``(b, h, i, j)`` | scores (minus infinity where not allowed), mixing coefficients |
 | ``Z`` | ``(b, h, i, e)`` | mixed values, one matrix per head |
@@ -23,10 +24,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.notation import Kind, Place, Say, group, quantity, silent
+from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
-from .config import AttentionConfig
+from .config import AttentionConfig, DecoderConfig
+from .rotary import ROTATED_KEYS, ROTATED_QUERIES, ROTATION
 from .shapes import Bool, Float
+from .shared import Shared
 
 QUERY_WEIGHT = quantity("W_Q", "W_Q", "query projection", "Q 投影参数", Kind.PARAMETER, "W_Q[r,h,c]")
 KEY_WEIGHT = quantity("W_K", "W_K", "key projection", "K 投影参数", Kind.PARAMETER, "W_K[r,h,c]")
@@ -76,12 +79,27 @@ W_O.grad[h,e,r] += sum(Z[h,i,e]*O.grad[i,r] for i in n)
 b_O.grad[r] += sum(O.grad[i,r] for i in n)
 """)  # fmt: skip
 
-ATTENTION = group(
-    "attention",
-    QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT, QUERY_BIAS, KEY_BIAS, VALUE_BIAS, QUERIES, KEYS, VALUES, SCORES,
-    COEFFICIENTS, MIXED, OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED,
+PROJECTIONS = group(
+    "projections",
+    QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT, QUERY_BIAS, KEY_BIAS, VALUE_BIAS, QUERIES, KEYS, VALUES,
 )  # fmt: skip
-ATTENTION_BIASES = (QUERY_BIAS.name, KEY_BIAS.name, VALUE_BIAS.name, OUTPUT_BIAS.name)
+MIXING = group("mixing", SCORES, COEFFICIENTS, MIXED)
+OUTPUT = group("output projection", OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED)
+
+
+def attention_definitions(config: DecoderConfig, path: str, X: str, layer: int) -> list[Instance]:
+    """The placed groups of attention at ``path`` that reads the rows ``X``; its output is ``path.O``."""
+    biases = () if config.attention.bias else (QUERY_BIAS, KEY_BIAS, VALUE_BIAS)
+    parts = [place(PROJECTIONS, path, layer=layer, X=X, M=X, n_k="n", **{q.name: None for q in biases})]
+    Q, K = f"{path}.Q", f"{path}.K"
+    if config.positions == "rope":
+        tables = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
+        parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G="H", **tables))
+        Q, K = f"{path}.{ROTATED_QUERIES.name}", f"{path}.{ROTATED_KEYS.name}"
+    parts.append(place(MIXING, path, layer=layer, Q=Q, K=K, V=f"{path}.V", allowed="mask.allowed", n_k="n"))
+    absent = {} if config.attention.bias else {OUTPUT_BIAS.name: None}
+    parts.append(place(OUTPUT, path, layer=layer, Z=f"{path}.Z", **absent))
+    return parts
 
 
 def explicit_attention(
@@ -134,14 +152,17 @@ class Attention(nn.Module):
         self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
 
     def forward(
-        self, X: Float[Tensor, "b i r"], M: Float[Tensor, "b j r"], allowed: Bool[Tensor, "i j"], say: Say
+        self, X: Float[Tensor, "b i r"], M: Float[Tensor, "b j r"], shared: Shared, say: Say
     ) -> Float[Tensor, "b i r"]:
-        """``X (b, i, r)``, ``M (b, j, r)``, ``allowed (i, j)`` to ``O (b, i, r)``."""
+        """``X (b, i, r)``, ``M (b, j, r)`` to ``O (b, i, r)``."""
         Q = say(QUERIES, _project(X, self.W_Q, self.b_Q), self.at)
         K = say(KEYS, _project(M, self.W_K, self.b_K), self.at)
         V = say(VALUES, _project(M, self.W_V, self.b_V), self.at)
+        if shared.rotation is not None:
+            Q = say(ROTATED_QUERIES, shared.rotation(Q), self.at)
+            K = say(ROTATED_KEYS, shared.rotation(K), self.at)
         attention = fused_attention if say is silent else explicit_attention
-        Z = attention(Q, K, V, allowed, say, self.at)
+        Z = attention(Q, K, V, shared.allowed, say, self.at)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741
         return say(PROJECTED, O if self.b_O is None else O + self.b_O, self.at)
 

@@ -6,7 +6,8 @@
 | ``O``, ``F`` | ``(b, i, r)`` | what attention and the feed-forward network add |
 | ``R`` | ``(b, i, r)`` | the stream between the two; after the block, when there is no feed-forward network |
 
-The norm stands before each part (pre-LN), inside the branch: the stream itself is never normalised.
+With ``position="pre"`` the norm stands before each part, inside the branch: the stream itself is never normalised.
+With ``"post"`` it stands after each addition: the part that follows, and the next addition, read the normed stream.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity
 
-from .attention import ATTENTION, ATTENTION_BIASES, Attention
+from .attention import Attention, attention_definitions
 from .config import DecoderConfig
-from .feedforward import FEED_FORWARD, FEED_FORWARD_BIASES, FeedForward
-from .norm import NORM, LayerNorm
-from .shapes import Bool, Float
+from .feedforward import FeedForward, feed_forward_definitions
+from .norm import build_norm, norm_definitions
+from .shapes import Float
+from .shared import Shared
 
 AFTER_ATTENTION = quantity("R", "R", "stream after attention", "注意力残差之和", Kind.INTERMEDIATE, """
 R[i,r] = X[i,r] + O[i,r]
@@ -43,39 +45,44 @@ class Block(nn.Module):
         super().__init__()
         self.at = at
         norm, d = config.norm, config.d
-        self.norm1 = None if norm is None else LayerNorm(d, norm.eps, (*at, "norm1"))
+        self.post = norm is not None and norm.position == "post"
+        self.norm1 = None if norm is None else build_norm(d, norm, (*at, "norm1"))
         self.attn = Attention(d, config.attention, (*at, "attn"))
-        self.norm2 = None if norm is None or config.ffn is None else LayerNorm(d, norm.eps, (*at, "norm2"))
+        self.norm2 = None if norm is None or config.ffn is None else build_norm(d, norm, (*at, "norm2"))
         self.ffn = None if config.ffn is None else FeedForward(d, config.ffn, (*at, "ffn"))
 
-    def forward(self, X: Float[Tensor, "b i r"], allowed: Bool[Tensor, "i j"], say: Say) -> Float[Tensor, "b i r"]:
-        """``X (b, i, r)`` and ``allowed (i, j)`` to the stream after the block ``(b, i, r)``."""
-        Y = X if self.norm1 is None else self.norm1(X, say)
-        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, allowed, say), self.at)
+    def forward(self, X: Float[Tensor, "b i r"], shared: Shared, say: Say) -> Float[Tensor, "b i r"]:
+        """``X (b, i, r)`` to the stream after the block ``(b, i, r)``."""
+        Y = X if self.norm1 is None or self.post else self.norm1(X, say)
+        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, shared, say), self.at)
+        if self.norm1 is not None and self.post:
+            R = self.norm1(R, say)
         if self.ffn is None:
             return R
-        Y = R if self.norm2 is None else self.norm2(R, say)
-        return say(AFTER_FEED_FORWARD, R + self.ffn(Y, say), self.at)
+        Y = R if self.norm2 is None or self.post else self.norm2(R, say)
+        X = say(AFTER_FEED_FORWARD, R + self.ffn(Y, say), self.at)
+        return self.norm2(X, say) if self.norm2 is not None and self.post else X
 
 
 def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[Instance], str]:
     """The placed groups of block ``layer`` that reads the stream ``X``, and the id of the stream after it."""
-    path = f"blocks.{layer}"
+    path, norm = f"blocks.{layer}", config.norm
     parts: list[Instance] = []
-    Y = X
-    if config.norm is not None:
-        parts.append(place(NORM, f"{path}.norm1", layer=layer, X=X))
-        Y = f"{path}.norm1.Y"
-    absent = {} if config.attention.bias else dict.fromkeys(ATTENTION_BIASES)
-    parts.append(place(ATTENTION, f"{path}.attn", layer=layer, X=Y, M=Y, allowed="mask.allowed", n_k="n", **absent))
+
+    def normed(number: int, rows: str, position: str) -> str:
+        """The id of ``rows`` after norm ``number``, which is placed if it stands at ``position``."""
+        if norm is None or norm.position != position:
+            return rows
+        parts.append(norm_definitions(norm, f"{path}.norm{number}", rows, layer))
+        return f"{path}.norm{number}.Y"
+
+    Y = normed(1, X, "pre")
+    parts += attention_definitions(config, f"{path}.attn", Y, layer)
     parts.append(place(ATTENTION_RESIDUAL, path, layer=layer, X=X, O=f"{path}.attn.O"))
-    R = Y = f"{path}.R"
+    R = normed(1, f"{path}.R", "post")
     if config.ffn is None:
         return parts, R
-    if config.norm is not None:
-        parts.append(place(NORM, f"{path}.norm2", layer=layer, X=R))
-        Y = f"{path}.norm2.Y"
-    absent = {} if config.ffn.bias else dict.fromkeys(FEED_FORWARD_BIASES)
-    parts.append(place(FEED_FORWARD[config.ffn.activation], f"{path}.ffn", layer=layer, X=Y, **absent))
+    Y = normed(2, R, "pre")
+    parts += feed_forward_definitions(config.ffn, f"{path}.ffn", Y, layer)
     parts.append(place(FEED_FORWARD_RESIDUAL, path, layer=layer, R=R, F=f"{path}.ffn.F"))
-    return parts, f"{path}.X"
+    return parts, normed(2, f"{path}.X", "post")

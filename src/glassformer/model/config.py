@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from glassformer.errors import UserError, did_you_mean
 
 Size = Annotated[int, Field(gt=0)]
-Activation = Literal["gelu", "relu"]
-Positions = Literal["learned", "none"]
+NormKind = Literal["layernorm", "rmsnorm"]
+NormPosition = Literal["pre", "post"]
+Activation = Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"]
+Positions = Literal["learned", "sinusoidal", "rope", "none"]
 
 
 class _Config(BaseModel):
@@ -37,24 +39,39 @@ class AttentionConfig(_Config):
 
 
 class NormConfig(_Config):
-    """LayerNorm before each part and after the last block; ``eps`` stands under the root, in squared units."""
+    """A norm for each part of a block, and one after the last block.
+
+    ``kind`` is ``layernorm`` or ``rmsnorm``; ``eps`` stands under the root, in squared units. ``position="pre"`` norms
+    what a part reads and leaves the residual stream as it is; ``"post"`` norms the stream after each addition.
+    ``final`` says whether the last hidden rows are normed once more before the head.
+    """
 
     eps: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-5
+    kind: NormKind = "layernorm"
+    position: NormPosition = "pre"
+    final: bool = True
 
 
 class FeedForwardConfig(_Config):
-    """Two projections with an activation between them; ``bias`` adds ``b_1`` and ``b_2``. ``gelu`` is the exact one."""
+    """Two projections with an activation between them; ``bias`` adds ``b_1`` and ``b_2`` (and ``b_G``).
+
+    ``gelu`` is the exact one (with erf), ``gelu_tanh`` its approximation, ``relu2`` the square of ReLU. ``gated`` adds a
+    third projection: the activation is taken of it, and multiplies the first cell by cell.
+    """
 
     d_ff: Size
     activation: Activation = "gelu"
     bias: bool = True
+    gated: bool = False
 
 
 class DecoderConfig(_Config):
     """A causal decoder: embedding, ``blocks`` blocks, head.
 
     Without ``norm`` the parts read the residual stream itself; without ``ffn`` a block ends after attention; with
-    ``positions="none"`` order enters through the mask alone. ``context`` is the largest number of tokens in a row.
+    ``positions="none"`` order enters through the mask alone. ``sinusoidal`` adds a fixed table of sines and cosines in the
+    place of a learned one; ``rope`` turns queries and keys instead. Both take frequencies between 1 and about
+    ``1/position_base``, in radians per position. ``context`` is the largest number of tokens in a row.
     """
 
     vocab_size: Size
@@ -66,14 +83,24 @@ class DecoderConfig(_Config):
     ffn: FeedForwardConfig | None
     positions: Positions = "learned"
     head_bias: bool = False
+    position_base: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 10000.0
 
     @model_validator(mode="after")
     def _norm_has_something_to_compare(self) -> DecoderConfig:
         if self.norm is not None and self.d == 1:
+            name, left = {"layernorm": ("LayerNorm", "beta"), "rmsnorm": ("RMSNorm", "gamma up to its sign")}[
+                self.norm.kind
+            ]
             raise ValueError(
-                "LayerNorm over d = 1 coordinate turns every input into beta, so no token could reach the loss; "
+                f"{name} over d = 1 coordinate turns every input into {left}, so no token could reach the loss; "
                 "take d of at least 2, or norm=None"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _coordinates_turn_in_pairs(self) -> DecoderConfig:
+        if self.positions == "rope" and self.attention.d_k % 2:
+            raise ValueError(f"rotary positions turn coordinates in pairs, so d_k = {self.attention.d_k} must be even")
         return self
 
 

@@ -23,16 +23,19 @@ from glassformer.notation import Instance, Program, Say, build_program, place, s
 
 from .block import Block, block_definitions
 from .config import DecoderConfig
-from .embedding import EMBEDDING, POSITION_TABLE, POSITIONS, Embedding
+from .embedding import Embedding, embedding_definitions
 from .head import HEAD, VOCABULARY_BIAS, Head
 from .initial import initialise
 from .inputs import check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
 from .mask import MASK, causal_mask
-from .norm import NORM, LayerNorm
+from .norm import build_norm, norm_definitions
+from .rotary import ROTARY_TABLES, Rotation, rotary_tables
 from .shapes import Bool, Float, Int
+from .shared import Shared
 
 _MASK = ("mask",)
+_ROPE = ("rope",)
 _LOSS = ("loss",)
 
 
@@ -54,7 +57,8 @@ class Decoder(nn.Module):
         self.config = config
         self.embed = Embedding(config, ("embed",))
         self.blocks = nn.ModuleList(Block(config, ("blocks", layer)) for layer in range(config.blocks))
-        self.final_norm = None if config.norm is None else LayerNorm(config.d, config.norm.eps, ("final_norm",))
+        norm = config.norm
+        self.final_norm = build_norm(config.d, norm, ("final_norm",)) if norm is not None and norm.final else None
         self.head = Head(config, ("head",))
         initialise(self, config.blocks, generator)
 
@@ -72,14 +76,19 @@ class Decoder(nn.Module):
             check_targets(tokens, targets, scored, self.config.vocab_size)
         elif scored is not None:
             raise UserError("Scored positions were given without targets.", "", "Give targets as well, or neither.")
-        X = self.embed(tokens, say)
-        allowed = causal_mask(tokens.shape[1], tokens.device, say, _MASK)
+        X, pos = self.embed(tokens, say)
+        shared = Shared(causal_mask(tokens.shape[1], tokens.device, say, _MASK), self._rotation(pos, X.dtype, say))
         for block in self.blocks:
-            X = block(X, allowed, say)
+            X = block(X, shared, say)
         if self.final_norm is not None:
             X = self.final_norm(X, say)
         logits = self.head(X, say)
         return Output(logits, None if targets is None else _loss(logits, targets, scored, say))
+
+    def _rotation(self, pos: Int[Tensor, " i"] | None, dtype: torch.dtype, say: Say) -> Rotation | None:
+        if self.config.positions != "rope" or pos is None:
+            return None
+        return rotary_tables(pos, self.config.attention.d_k, self.config.position_base, dtype, say, _ROPE)
 
 
 def _loss(
@@ -100,14 +109,15 @@ def definitions(config: DecoderConfig, n: int) -> Program:
     """
     if not 1 <= n <= config.context:
         raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
-    no_positions = {} if config.positions == "learned" else dict.fromkeys((POSITIONS.name, POSITION_TABLE.name))
-    parts: list[Instance] = [place(EMBEDDING, "embed", **no_positions), place(MASK, "mask", n_k="n")]
+    parts: list[Instance] = [embedding_definitions(config, "embed"), place(MASK, "mask", n_k="n")]
+    if config.positions == "rope":
+        parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
     stream = "embed.X"
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
         parts += placed
-    if config.norm is not None:
-        parts.append(place(NORM, "final_norm", X=stream))
+    if config.norm is not None and config.norm.final:
+        parts.append(norm_definitions(config.norm, "final_norm", stream))
         stream = "final_norm.Y"
     no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
     parts.append(place(HEAD, "head", X=stream, **no_bias))
@@ -124,8 +134,10 @@ def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
     }  # fmt: skip
     if config.ffn is not None:
         sizes["d_ff"] = config.ffn.d_ff
-    if config.positions == "learned":
+    if config.positions in ("learned", "sinusoidal"):
         sizes["n_ctx"] = config.context
+    if config.positions in ("sinusoidal", "rope"):
+        sizes["base"] = config.position_base
     if config.norm is not None:
         sizes["eps"] = config.norm.eps
     return sizes

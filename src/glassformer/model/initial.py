@@ -7,7 +7,7 @@ Every parameter is found by the last part of its name, so a new part of the mode
 | ``gamma`` | 1 |
 | ``beta``, ``b_*`` | 0 |
 | ``E``, ``P`` | normal, mean 0, deviation 0.1 |
-| ``W_Q``, ``W_K``, ``W_V``, ``W_1``, ``U`` | normal, mean 0, deviation ``1/sqrt(d)`` |
+| ``W_Q``, ``W_K``, ``W_V``, ``W_1``, ``W_G``, ``U`` | normal, mean 0, deviation ``1/sqrt(d)`` |
 | ``W_O``, ``W_2`` | normal, mean 0, deviation ``1/sqrt(m * 2*blocks)``, ``m`` coordinates summed over |
 
 Divided by the square root of how many coordinates are summed, a projection of coordinates of variance 1 has variance 1:
@@ -27,9 +27,9 @@ from torch import nn
 EMBEDDING_DEVIATION = 0.1
 
 _ONES = frozenset({"gamma"})
-_ZEROS = frozenset({"beta", "b_Q", "b_K", "b_V", "b_O", "b_1", "b_2", "b_U"})
+_ZEROS = frozenset({"beta", "b_Q", "b_K", "b_V", "b_O", "b_1", "b_G", "b_2", "b_U"})
 _TABLES = frozenset({"E", "P"})
-_READING = frozenset({"W_Q", "W_K", "W_V", "W_1", "U"})
+_READING = frozenset({"W_Q", "W_K", "W_V", "W_1", "W_G", "U"})
 _WRITING = frozenset({"W_O", "W_2"})
 
 

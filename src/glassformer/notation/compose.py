@@ -13,7 +13,7 @@ from .check import check_program
 from .legend import DIMENSIONS, HYPERPARAMETERS, LETTERS
 from .parse import Line, NotationError, parse_lines
 from .program import LettersOf, Placed, Program, Statement
-from .quantity import Group
+from .quantity import Group, Kind
 from .tree import Add, Cond, Div, Expr, Mul, Neg, Pow, Reduce, Ref, children, rebuild, refs, rename_names
 
 RESERVED = frozenset({*LETTERS, *DIMENSIONS, *HYPERPARAMETERS, "pi", "inf"})
@@ -56,7 +56,11 @@ def build_program(
                     gradients.setdefault(s.consumer, []).append(s)
     ordered = _in_order(forward)
     # A consumer's contributions read its own gradient, which is complete once all of *its* consumers are done.
-    backward = tuple(s for statement in reversed(ordered) for s in gradients.get(statement.target, ()))
+    # An input or a constant has no gradient, so what would be sent to one (a table in a parameter's place) is dropped.
+    fixed = {id for id, placed in quantities.items() if placed.quantity.kind in (Kind.INPUT, Kind.CONSTANT)}
+    backward = tuple(
+        s for statement in reversed(ordered) for s in gradients.get(statement.target, ()) if s.target not in fixed
+    )
     program = Program(quantities, tuple(ordered), backward, dict(scalars), dict(aliases or {}))
     check_program(program)
     return program

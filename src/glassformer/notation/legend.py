@@ -5,6 +5,7 @@
 | ``i`` | rows: query positions | ``n`` |
 | ``j m`` | key positions | ``n_k`` |
 | ``h`` | heads | ``H`` |
+| ``k`` | key-value heads, each shared by a group of heads | ``G`` |
 | ``r q`` | model dimension | ``d`` |
 | ``c`` | coordinates of queries and keys | ``d_k`` |
 | ``e`` | coordinates of values | ``d_v`` |
@@ -23,6 +24,7 @@ LETTERS = MappingProxyType(
         "j": "n_k",
         "m": "n_k",
         "h": "H",
+        "k": "G",
         "r": "d",
         "q": "d",
         "c": "d_k",
@@ -34,6 +36,6 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset({"eps", "eta"})
+HYPERPARAMETERS = frozenset({"eps", "eta", "base"})
 
 DIMENSIONS = frozenset(LETTERS.values())

@@ -71,8 +71,8 @@ class Shaped:
 
 
 def is_head(letter: str) -> bool:
-    """Whether ``letter`` runs over heads."""
-    return LETTERS.get(letter) == "H"
+    """Whether ``letter`` runs over heads, or over the heads of keys and values."""
+    return LETTERS.get(letter) in ("H", "G")
 
 
 def is_position(letter: str) -> bool:

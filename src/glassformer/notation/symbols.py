@@ -28,6 +28,7 @@ _MACRON = "\u0304"
 _LETTER = re.compile(r"[A-Za-z]|\\(?:" + "|".join(GREEK) + r")(?![A-Za-z])")
 _FONT = re.compile(r"\\math(?:cal|bf|bb|frak|scr)\s*(?:\{[A-Za-z]\}|[A-Za-z])")
 _HEADS = "H"
+_HEAD_DIMS = frozenset({_HEADS, "G"})
 BLANK = "\\ "
 
 
@@ -80,7 +81,7 @@ class Style:
         for dim, index in zip(symbol.dims or ("",) * len(indices), indices, strict=True):
             if dim in self.hidden:
                 continue
-            if dim == _HEADS:
+            if dim in _HEAD_DIMS:
                 head = index
             else:
                 shown.append(index)
@@ -211,8 +212,8 @@ def entry_text(style: Style, id: str, face: str, index: Sequence[int]) -> str:
         base = base[0] + _MACRON + base[1:] if len(base) <= 2 else f"{base}{_MACRON}"
     name = base + (f"_{plain_symbol(symbol.subscript)}" if symbol.subscript else "")
     dims = symbol.dims or ("",) * len(index)
-    shown = [str(k + 1) for dim, k in zip(dims, index, strict=True) if dim not in style.hidden and dim != _HEADS]
-    heads = [str(k + 1) for dim, k in zip(dims, index, strict=True) if dim == _HEADS and dim not in style.hidden]
+    shown = [str(k + 1) for dim, k in zip(dims, index, strict=True) if dim not in style.hidden | _HEAD_DIMS]
+    heads = [str(k + 1) for dim, k in zip(dims, index, strict=True) if dim in _HEAD_DIMS - style.hidden]
     scope = ",".join([*([] if symbol.layer is None else [str(symbol.layer)]), *heads])
     name += f"^({scope})" if scope else ""
     name += f"^{face}" if face in ("new", "after") else ""

@@ -20,6 +20,8 @@ const LETTER = new RegExp(`^(?:[A-Za-z]|\\\\(?:${GREEK_NAMES})(?![A-Za-z]))$`);
 const FONT = /^\\math(?:cal|bf|bb|frak|scr)\s*(?:\{[A-Za-z]\}|[A-Za-z])$/;
 const BARE = new RegExp(`^([A-Za-z]|eps|${GREEK_NAMES})(?:_?([0-9]+)|_([A-Za-z0-9]+))?$`);
 const HEADS = "H";
+/** Dimensions whose letter stands in the superscript: heads, and the heads of keys and values. */
+const HEAD_DIMENSIONS = new Set([HEADS, "G"]);
 
 /** What one quantity prints as: base and subscript of its LaTeX, and the marks that this trace needs. */
 interface Symbol {
@@ -58,8 +60,8 @@ export class Style {
   cell(id: string, face: string, indices: readonly string[]): [tex: string, openToPower: boolean] {
     const symbol = this.symbol(id);
     const dims = symbol.dims ?? indices.map(() => "");
-    const shown = indices.filter((_, k) => !this.hidden.has(dims[k]) && dims[k] !== HEADS);
-    const head = indices.find((_, k) => !this.hidden.has(dims[k]) && dims[k] === HEADS) ?? "";
+    const shown = indices.filter((_, k) => !this.hidden.has(dims[k]) && !HEAD_DIMENSIONS.has(dims[k]));
+    const head = indices.find((_, k) => !this.hidden.has(dims[k]) && HEAD_DIMENSIONS.has(dims[k])) ?? "";
     const name = this.name(id, face, head);
     if (shown.length === 0) return [name, !name.includes("^")];
     if (symbol.subscript) return [`[${name}]_${braced(joined(shown))}`, true];
@@ -76,7 +78,7 @@ export class Style {
     }
     const dims = symbol.dims ?? index.map(() => "");
     const at = (heads: boolean): string[] =>
-      index.filter((_, k) => !this.hidden.has(dims[k]) && (dims[k] === HEADS) === heads).map((k) => String(k + 1));
+      index.filter((_, k) => !this.hidden.has(dims[k]) && HEAD_DIMENSIONS.has(dims[k]) === heads).map((k) => String(k + 1));
     const scope = [...(symbol.layer === null ? [] : [String(symbol.layer)]), ...at(true)].join(",");
     const name = [
       base,

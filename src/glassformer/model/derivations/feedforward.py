@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from glassformer.notation.chain import Chain, Step
 
-from ..feedforward import BEFORE, GELU, RELU
+from ..activation import GELU, RELU
+from ..feedforward import BEFORE
 
 FEED_FORWARD_CHAINS: tuple[Chain, ...] = (
     Chain(

@@ -1,0 +1,47 @@
+"""Every option of the decoder, and few decoders in which every value of one meets every value of every other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig
+from pairwise import covering_array
+
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "norm": ("layernorm", "rmsnorm", None),
+    "norm position": ("pre", "post"),
+    "final norm": (True, False),
+    "activation": ("gelu", "gelu_tanh", "silu", "relu", "relu2", None),
+    "gated": (True, False),
+    "positions": ("learned", "sinusoidal", "rope", "none"),
+    "heads": (1, 3),
+    "biases": (True, False),
+    "head bias": (True, False),
+    "blocks": (1, 2),
+}
+
+
+def config_of(case: dict[str, Any]) -> DecoderConfig:
+    """The decoder that ``case`` describes; sizes differ, so that no swapped axis passes by luck."""
+    norm = case["norm"] and NormConfig(
+        kind=case["norm"], eps=1e-2, position=case["norm position"], final=case["final norm"]
+    )
+    ffn = case["activation"] and FeedForwardConfig(
+        d_ff=11, activation=case["activation"], bias=case["biases"], gated=case["gated"]
+    )
+    return DecoderConfig(
+        vocab_size=7,
+        context=9,
+        d=10,
+        blocks=case["blocks"],
+        attention=AttentionConfig(heads=case["heads"], d_k=4, d_v=5, bias=case["biases"]),
+        norm=norm,
+        ffn=ffn,
+        positions=case["positions"],
+        head_bias=case["head bias"],
+        position_base=50.0,
+    )
+
+
+CASES = covering_array(OPTIONS)
+OPTION_CONFIGS = {"-".join(map(str, case.values())): config_of(case) for case in CASES}

@@ -1,0 +1,90 @@
+"""Every option of the decoder with every other: the laws of a trace on a pairwise covering array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decoders import err, random_decoder, random_inputs
+from glassformer.notation import REPLAY_FACTOR, UNIT_ROUNDOFF, Kind, evaluate, key, magnitude
+from glassformer.notation.matrix import matrix_face
+from glassformer.tracing import load_trace, save_trace
+from glassformer.tracing.trace import Trace, trace
+from glassformer.tracing.witnesses import gradient_magnitudes, gradients_by_definition
+from options import CASES, OPTION_CONFIGS, OPTIONS
+from pairwise import all_pairs, pairs_of
+
+
+@pytest.fixture(scope="module", params=OPTION_CONFIGS)
+def run(request: pytest.FixtureRequest) -> Trace:
+    config = OPTION_CONFIGS[request.param]
+    inputs = random_inputs(config, n=6)
+    rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
+    return trace(random_decoder(config), *rows, eta=0.05, witness_cells=0)
+
+
+def test_every_value_of_an_option_meets_every_value_of_every_other() -> None:
+    assert set().union(*map(pairs_of, CASES)) == all_pairs(OPTIONS)
+    product = np.prod([len(values) for values in OPTIONS.values()])
+    assert len(CASES) <= 30 < product
+
+
+def test_every_recorded_number_equals_its_definition(run: Trace) -> None:
+    assert run.replay.holds, run.replay.violations()
+
+
+def test_no_operation_lies_outside_the_definitions(run: Trace) -> None:
+    assert run.audit is not None
+    assert run.audit.uncovered == ()
+
+
+def test_looking_changes_nothing_beyond_rounding(run: Trace) -> None:
+    assert run.observer.max_abs_logit_difference <= 1e-12
+
+
+def test_every_gradient_by_definition_equals_autograds(run: Trace) -> None:
+    defined = gradients_by_definition(run.program, run.values)
+    sizes = gradient_magnitudes(run.program, run.values)
+    assert set(defined) == {name for name in run.values if name.endswith(".grad")}
+    for name, gradient in defined.items():
+        bound = REPLAY_FACTOR * UNIT_ROUNDOFF["float64"] * sizes.get(name, np.ones(()))
+        if (np.abs(run.values[name]) <= bound).all():  # zero in theory: no ratio to its own size means anything
+            assert (np.abs(gradient - run.values[name]) <= bound).all(), name
+        else:
+            assert err(gradient, run.values[name]) <= 1e-12, name
+
+
+def test_every_parameter_has_a_gradient_and_no_table_has_one(run: Trace) -> None:
+    for id, placed in run.program.quantities.items():
+        kind = placed.quantity.kind
+        if kind is Kind.PARAMETER:
+            assert run.program.contributions(id), id
+        if kind in (Kind.INPUT, Kind.CONSTANT):
+            assert key(id, "grad") not in run.values, id
+
+
+def test_the_matrix_form_of_a_formula_says_what_the_index_form_says(run: Trace) -> None:
+    program, faces = run.program, 0
+    for s in program.statements:
+        face = matrix_face(s, program)
+        if face is None:
+            continue
+        faces += 1
+        values, scalars = run.values, program.scalars
+        with np.errstate(invalid="ignore"):
+            index, matrix = evaluate(s.expr, s.letters, values, scalars), face.evaluate(values, scalars)
+            apart = np.where(index == matrix, 0.0, np.abs(index - matrix))
+        bound = REPLAY_FACTOR * UNIT_ROUNDOFF["float64"] * magnitude(s.expr, s.letters, values, scalars)
+        assert (apart <= bound).all(), f"{s.target}.{s.face} from {s.consumer}"
+        assert face.latex(program)
+    assert faces > 20
+
+
+def test_a_trace_survives_its_file(run: Trace, tmp_path: Any) -> None:
+    save_trace(run, tmp_path / "run.trace")
+    again = load_trace(tmp_path / "run.trace")
+    assert again.program.scalars == run.program.scalars
+    assert [s.expr for s in again.program.statements] == [s.expr for s in run.program.statements]
+    assert again.replay.holds
