@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from glassformer.notation import Kind, Place, Say, group, quantity, silent
 
+from .cache import LayerCache
 from .config import AttentionConfig
 from .shapes import Bool, Float
 
@@ -134,12 +135,22 @@ class Attention(nn.Module):
         self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
 
     def forward(
-        self, X: Float[Tensor, "b i r"], M: Float[Tensor, "b j r"], allowed: Bool[Tensor, "i j"], say: Say
+        self,
+        X: Float[Tensor, "b i r"],
+        M: Float[Tensor, "b m r"],
+        allowed: Bool[Tensor, "i j"],
+        say: Say,
+        past: LayerCache | None = None,
     ) -> Float[Tensor, "b i r"]:
-        """``X (b, i, r)``, ``M (b, j, r)``, ``allowed (i, j)`` to ``O (b, i, r)``."""
+        """``X (b, i, r)``, ``M (b, m, r)``, ``allowed (i, j)`` to ``O (b, i, r)``.
+
+        Position ``j`` runs over the rows of ``M``, after those that ``past`` holds where it is given.
+        """
         Q = say(QUERIES, _project(X, self.W_Q, self.b_Q), self.at)
         K = say(KEYS, _project(M, self.W_K, self.b_K), self.at)
         V = say(VALUES, _project(M, self.W_V, self.b_V), self.at)
+        if past is not None:
+            K, V = past.extended(K, V)
         attention = fused_attention if say is silent else explicit_attention
         Z = attention(Q, K, V, allowed, say, self.at)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity
 
 from .attention import ATTENTION, ATTENTION_BIASES, Attention
+from .cache import LayerCache
 from .config import DecoderConfig
 from .feedforward import FEED_FORWARD, FEED_FORWARD_BIASES, FeedForward
 from .norm import NORM, LayerNorm
@@ -48,10 +49,12 @@ class Block(nn.Module):
         self.norm2 = None if norm is None or config.ffn is None else LayerNorm(d, norm.eps, (*at, "norm2"))
         self.ffn = None if config.ffn is None else FeedForward(d, config.ffn, (*at, "ffn"))
 
-    def forward(self, X: Float[Tensor, "b i r"], allowed: Bool[Tensor, "i j"], say: Say) -> Float[Tensor, "b i r"]:
+    def forward(
+        self, X: Float[Tensor, "b i r"], allowed: Bool[Tensor, "i j"], say: Say, past: LayerCache | None = None
+    ) -> Float[Tensor, "b i r"]:
         """``X (b, i, r)`` and ``allowed (i, j)`` to the stream after the block ``(b, i, r)``."""
         Y = X if self.norm1 is None else self.norm1(X, say)
-        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, allowed, say), self.at)
+        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, allowed, say, past), self.at)
         if self.ffn is None:
             return R
         Y = R if self.norm2 is None else self.norm2(R, say)

@@ -42,11 +42,11 @@ class Embedding(nn.Module):
         self.E = nn.Parameter(torch.zeros(config.vocab_size, config.d))
         self.P = nn.Parameter(torch.zeros(config.context, config.d)) if config.positions == "learned" else None
 
-    def forward(self, t: Int[Tensor, "b i"], say: Say) -> Float[Tensor, "b i r"]:
-        """``t (b, i)`` int64 to ``X (b, i, r)``."""
+    def forward(self, t: Int[Tensor, "b i"], say: Say, start: int = 0) -> Float[Tensor, "b i r"]:
+        """``t (b, i)`` int64 to ``X (b, i, r)``; the first token stands at position ``start``."""
         t = say(TOKENS, t, self.at)
         X = F.embedding(t, self.E)
         if self.P is not None:
-            pos = say(POSITIONS, torch.arange(t.shape[1], device=t.device), self.at)
+            pos = say(POSITIONS, torch.arange(start, start + t.shape[1], device=t.device), self.at)
             X = X + F.embedding(pos, self.P)
         return say(EMBEDDED, X, self.at)
