@@ -7,7 +7,7 @@ from pathlib import Path
 
 from source_tree import ROOT, committed_files
 
-BINARY = {".png", ".jpg", ".woff2", ".safetensors", ".npz", ".glassformer", ".gz", ".whl"}
+BINARY = {".trace", ".png", ".jpg", ".woff2", ".safetensors", ".npz", ".glassformer", ".gz", ".whl"}
 
 # Written in pieces, so that this file does not say them either.
 MACHINE_PATHS = "|".join(("/wo" + "rk/", "/ro" + "ot/", "/ho" + r"me/\w", "/Us" + "ers/", "bash_" + "jobs"))
