@@ -1,59 +1,21 @@
-"""Sampling: a true draw from the softmax, greedy as its limit, the same for the same seed."""
+"""Token after token: from the model's last logits, through the cache, the same for the same seed."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import chisquare
 
+from decoders import CONFIGS, random_decoder
 from glassformer.errors import UserError
-from glassformer.generation import generate, next_probabilities, next_token
+from glassformer.generation import Rule, choices, draw, generate, next_probabilities, uniform
+from glassformer.generation.sample import Reader
 from learning import tiny_decoder
 
-LOGITS = torch.tensor([1.0, -0.5, 2.0, 0.0, 1.5])
+RULE = Rule(temperature=1.5, top_k=4, top_p=0.9)
 
 
 def continued(seed: int = 0, temperature: float = 1.0, count: int = 20, prompt: tuple[int, ...] = (1, 2)) -> list[int]:
     return list(generate(tiny_decoder(5, seed=3), prompt, count, temperature=temperature, seed=seed))
-
-
-def test_at_temperature_one_the_probabilities_are_the_softmax() -> None:
-    weights = [math.exp(x) for x in LOGITS.tolist()]
-    expected = [w / sum(weights) for w in weights]
-    assert next_probabilities(LOGITS, 1.0).tolist() == pytest.approx(expected, rel=1e-14)
-
-
-@given(st.floats(1e-320, 1e300))
-def test_every_positive_temperature_gives_a_distribution_with_the_largest_first(temperature: float) -> None:
-    p = next_probabilities(LOGITS * 1e4, temperature)
-    assert p.sum().item() == pytest.approx(1.0)
-    assert p.max() == p[2]
-
-
-def test_towards_zero_the_distribution_becomes_the_greedy_one() -> None:
-    greedy = next_probabilities(LOGITS, 0.0)
-    assert greedy.tolist() == [0, 0, 1, 0, 0]
-    distances = [(next_probabilities(LOGITS, t) - greedy).abs().max().item() for t in (1.0, 0.3, 0.1, 0.01)]
-    assert distances == sorted(distances, reverse=True)
-    assert distances[-1] < 1e-15
-
-
-def test_towards_infinity_the_distribution_becomes_uniform() -> None:
-    assert next_probabilities(LOGITS, 1e9).tolist() == pytest.approx([0.2] * 5, abs=1e-8)
-
-
-def test_a_high_temperature_flattens_and_a_low_one_sharpens() -> None:
-    low, one, high = (next_probabilities(LOGITS, t)[2] for t in (0.5, 1.0, 2.0))
-    assert low > one > high
-
-
-def test_of_equal_largest_logits_greedy_takes_the_first() -> None:
-    assert next_probabilities(torch.tensor([0.0, 3.0, 3.0]), 0.0).tolist() == [0, 1, 0]
 
 
 def test_greedy_is_the_largest_logit_of_the_model_at_each_step() -> None:
@@ -74,21 +36,35 @@ def test_sampling_leaves_the_random_state_of_torch_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_a_token_is_drawn_from_the_softmax_of_the_logits_over_the_temperature(temperature: float) -> None:
-    generator = torch.Generator().manual_seed(1)
-    drawn = Counter(next_token(LOGITS, temperature, generator) for _ in range(4000))
-    expected = torch.softmax(LOGITS.double() / temperature, -1) * 4000
-    assert chisquare([drawn[w] for w in range(5)], expected.tolist()).pvalue > 1e-3
-
-
-def test_each_token_is_drawn_from_the_models_last_logits() -> None:
-    model, tokens = tiny_decoder(5, seed=3), [1, 2]
+def test_each_token_is_drawn_from_the_last_logits_of_the_whole_window() -> None:
+    model, tokens = tiny_decoder(5, seed=3).double(), [1, 2]
     generator = torch.Generator().manual_seed(7)
-    for _ in range(12):
+    for choice in choices(model, [1, 2], 20, RULE, seed=7):
         logits = model(torch.tensor([tokens[-8:]])).logits[0, -1].detach()
-        tokens.append(next_token(logits, 1.5, generator))
-    assert list(generate(model, [1, 2], 12, temperature=1.5, seed=7)) == tokens[2:]
+        p = next_probabilities(logits, RULE)
+        assert choice.token == draw(p, uniform(RULE, generator))
+        assert choice.probability == pytest.approx(float(p[choice.token]), rel=1e-12)
+        assert choice.model_probability == pytest.approx(float(torch.softmax(logits, -1)[choice.token]), rel=1e-12)
+        tokens.append(choice.token)
+    assert len(tokens) == 22
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_reading_on_from_any_prompt_equals_reading_the_last_window_anew(name: str) -> None:
+    model, context = random_decoder(CONFIGS[name]), CONFIGS[name].context
+    tokens = torch.randint(7, (context + 3,), generator=torch.Generator().manual_seed(2)).tolist()
+    for prompt in (1, 4, context - 1, context, context + 1):
+        reader = Reader(model)
+        for n in range(prompt, len(tokens) + 1):
+            anew = model(torch.tensor([tokens[:n][-context:]])).logits[0, -1].detach()
+            torch.testing.assert_close(reader.logits(tokens[:n]), anew, rtol=1e-12, atol=1e-12)
+
+
+def test_while_the_text_fits_each_token_is_read_once() -> None:
+    model, read = tiny_decoder(5, seed=3), []
+    model.embed.register_forward_hook(lambda _, given, out: read.append(given[0].shape[1]))
+    list(generate(model, [1, 2, 3], 4))
+    assert read == [3, 1, 1, 1]
 
 
 def test_a_text_longer_than_the_context_slides_its_window() -> None:
@@ -103,10 +79,12 @@ def test_no_token_is_yielded_when_none_is_wanted() -> None:
     assert continued(count=0) == []
 
 
-@pytest.mark.parametrize("temperature", [-1.0, math.nan, math.inf])
-def test_what_is_no_temperature_is_refused_at_the_call(temperature: float) -> None:
-    with pytest.raises(UserError, match="not a temperature"):
-        generate(tiny_decoder(5), [1], 1, temperature=temperature)
+@pytest.mark.parametrize(
+    "numbers", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 0.0}, {"seed": -1}, {"seed": 2**63}, {"count": -1}]
+)
+def test_an_impossible_number_is_refused_at_the_call(numbers: dict[str, float]) -> None:
+    with pytest.raises(UserError):
+        generate(tiny_decoder(5), [1], **{"count": 1, **numbers})  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("prompt", [(), (5,), (-1,)])

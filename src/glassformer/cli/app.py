@@ -6,6 +6,7 @@ import typer
 
 from .explain import explain_command
 from .formula import formula_command
+from .generate import generate_command
 from .trace import trace_command
 from .train import train_command
 
@@ -21,6 +22,7 @@ app.command("trace")(trace_command)
 app.command("explain")(explain_command)
 app.command("formula")(formula_command)
 app.command("train")(train_command)
+app.command("generate")(generate_command)
 
 
 @app.callback()

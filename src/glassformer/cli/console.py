@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
+import typer
 
 from ..errors import UserError
 from ..notation.quantity import Quantity
@@ -30,16 +32,51 @@ def write(lines: Iterable[str]) -> None:
     A terminal that lacks a mathematical sign gets it spelled out; one that cannot show a letter (Chinese in an ASCII
     terminal) raises ``UserError`` before anything is printed.
     """
+    encoding = _output().encoding or "utf-8"
+    write_text("".join(f"{_fit(visible(line, keep=''), encoding)}\n" for line in lines))
+
+
+def write_text(text: str) -> None:
+    """Print ``text`` as it is (of strangers only what is JSON already). Raises ``UserError`` without an output."""
+    output = _output()
+    try:
+        output.write(text)
+        output.flush()
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong. Left alone, Typer would exit with 1, and Python complain
+        # when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        raise typer.Exit(0) from None
+
+
+def stream(text: str) -> None:
+    """Print a part of a stranger's text now: line breaks stay, what the terminal cannot show becomes ``<U+836F>``."""
+    write_text(_shown(visible(text), _output().encoding or "utf-8"))
+
+
+def aside(line: str) -> None:
+    """Print a note to standard error, if there is one, so that it does not mix with the output."""
+    if sys.stderr is not None:
+        sys.stderr.write(_shown(visible(line, keep=""), sys.stderr.encoding or "utf-8") + "\n")
+        sys.stderr.flush()
+
+
+def _output() -> TextIO:
     if sys.stdout is None:
         raise UserError(
             "There is no standard output to print to.",
             "It was closed.",
             "Write to a file with --json FILE or --html FILE.",
         )
-    encoding = sys.stdout.encoding or "utf-8"
-    ready = [_fit(visible(line, keep=""), encoding) for line in lines]
-    sys.stdout.write("".join(f"{line}\n" for line in ready))
-    sys.stdout.flush()
+    return sys.stdout
+
+
+def _shown(text: str, encoding: str) -> str:
+    try:
+        text.encode(encoding)
+        return text
+    except UnicodeEncodeError:
+        return "".join(c if c.encode(encoding, "ignore") else f"<U+{ord(c):04X}>" for c in text)
 
 
 def _fit(line: str, encoding: str) -> str:

@@ -141,3 +141,20 @@ EXPLAIN = {
         "to loss": "通向损失",
     },
 }
+
+GENERATE = {
+    "en": {
+        "window": "note: the prompt has {n} tokens, the model reads {context} at once: it sees the last {context}",
+        "LENGTH": "ended after {n} tokens (--max-tokens)",
+        "END": "ended by the model after {n} tokens",
+        "STRING": "ended after {n} tokens before the stop string “{stop}”",
+        "INTERRUPTED": "ended by you after {n} tokens",
+    },
+    "zh": {
+        "window": "注意：提示有 {n} 个 Token，模型一次读 {context} 个：它看到最后 {context} 个",
+        "LENGTH": "写满 {n} 个 Token 后结束（--max-tokens）",
+        "END": "写出 {n} 个 Token 后由模型结束",
+        "STRING": "写出 {n} 个 Token 后在停止串“{stop}”之前结束",
+        "INTERRUPTED": "写出 {n} 个 Token 后被你停止",
+    },
+}

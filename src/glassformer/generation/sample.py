@@ -1,53 +1,35 @@
-"""Sampling with a temperature, and greedy choice as its limit.
+"""Token after token out of a model: the same forward pass as in training, each new token read once.
 
-    p(w) = exp(logits[w]/T) / sum_v exp(logits[v]/T)
-
-Symbols: ``N`` vocabulary, ``n`` tokens seen, ``n_ctx`` the context length, ``T`` the temperature. These are rules for
-choosing a token; the model and its parameters stay as they are.
+While the text fits the context ``n_ctx``, keys and values of earlier positions are kept (section 12.4). When it outgrows
+the context the window slides: every token then has another position and another past, nothing kept would be right, and
+the window is computed anew for each token.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
 from ..errors import UserError
-from ..model import Decoder
+from ..model import Decoder, KeyValueCache
+from .rules import Rule, draw, next_probabilities, uniform
 
 
-def next_probabilities(logits: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Probabilities (N,) of the next token, in float64, from ``logits`` (N,).
+class Choice(NamedTuple):
+    """A chosen ``token``, the ``probability`` the rule gave it, and that of the model itself (temperature 1, all kept)."""
 
-    Temperature 1 is softmax; towards 0 all probability goes to the largest logit, and 0 itself means that limit (the
-    first of several equal largest ones). Raises ``UserError`` for a temperature that is negative or not a number.
-    """
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise UserError(f"{temperature} is not a temperature.", "", "Use 0 (greedy) or a positive number such as 0.8.")
-    logits = logits.double()
-    if temperature == 0:
-        return torch.zeros_like(logits).index_fill(0, _first_largest(logits), 1.0)
-    # Subtracting the largest first keeps the quotient finite for any positive temperature.
-    return torch.softmax((logits - logits.max()) / temperature, dim=-1)
+    token: int
+    probability: float
+    model_probability: float
 
 
-def next_token(logits: torch.Tensor, temperature: float, generator: torch.Generator) -> int:
-    """One token drawn with ``next_probabilities`` of ``logits`` (N,); at temperature 0 ``generator`` is not used."""
-    probabilities = next_probabilities(logits, temperature)
-    if temperature == 0:
-        return int(_first_largest(probabilities))
-    return int(torch.multinomial(probabilities, 1, generator=generator))
+def choices(model: Decoder, prompt: Sequence[int], count: int, rule: Rule, seed: int) -> Iterator[Choice]:
+    """Yield ``count`` tokens that continue the token ids ``prompt``, each chosen by ``rule`` after all before it.
 
-
-def generate(
-    model: Decoder, prompt: Sequence[int], count: int, *, temperature: float = 1.0, seed: int = 0
-) -> Iterator[int]:
-    """Yield ``count`` tokens that continue the token ids ``prompt``, each chosen after all before it.
-
-    The model sees the last ``n_ctx`` tokens; when the text outgrows them the window slides, and its first token takes
-    position 0 again. The same seed gives the same tokens. Raises ``UserError`` for an empty prompt (the model predicts
-    what follows something), an id outside the vocabulary, or a bad temperature.
+    The same seed gives the same tokens. Raises ``UserError`` at the call for an empty prompt (the model predicts what
+    follows something), an id outside the vocabulary, a negative count, or a seed that is none.
     """
     size = model.config.vocab_size
     if not prompt:
@@ -55,20 +37,54 @@ def generate(
     for token in prompt:
         if not 0 <= token < size:
             raise UserError(f"There is no token {token}.", f"The vocabulary has the ids 0 to {size - 1}.", "")
-    next_probabilities(torch.zeros(1), temperature)  # a bad temperature is refused at the call, not at the first token
-    return _tokens(model, list(prompt), count, temperature, seed)
+    if count < 0:
+        raise UserError(f"{count} tokens cannot be written.", "", "Use a whole number from 0 up.")
+    if not 0 <= seed < 2**63:
+        raise UserError(f"The seed cannot be {seed}.", "", "Use a whole number from 0 to 2^63 - 1.")
+    return _choices(model, list(prompt), count, rule, seed)
 
 
-def _tokens(model: Decoder, tokens: list[int], count: int, temperature: float, seed: int) -> Iterator[int]:
+def generate(
+    model: Decoder,
+    prompt: Sequence[int],
+    count: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    seed: int = 0,
+) -> Iterator[int]:
+    """Yield ``count`` tokens that continue the token ids ``prompt``, chosen by the rules of ``rules.py``.
+
+    The model sees the last ``n_ctx`` tokens. The same seed gives the same tokens. Raises ``UserError`` at the call for a
+    prompt it cannot read or a number that is impossible.
+    """
+    chosen = choices(model, prompt, count, Rule(temperature, top_k, top_p), seed)
+    return (choice.token for choice in chosen)
+
+
+def _choices(model: Decoder, tokens: list[int], count: int, rule: Rule, seed: int) -> Iterator[Choice]:
     generator = torch.Generator().manual_seed(seed)
+    reader = Reader(model)
+    plain = Rule()
     for _ in range(count):
-        window = torch.tensor([tokens[-model.config.context :]])
+        logits = reader.logits(tokens)
+        p = next_probabilities(logits, rule)
+        token = draw(p, uniform(rule, generator))
+        tokens.append(token)
+        yield Choice(token, float(p[token]), float(next_probabilities(logits, plain)[token]))
+
+
+class Reader:
+    """Reads a growing text with a model, each token once while the text fits the context."""
+
+    def __init__(self, model: Decoder) -> None:
+        self._model = model
+        self._cache: KeyValueCache = model.new_cache()
+
+    def logits(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Scores (N,) of the token after ``tokens``, which start with those of the last call."""
+        fits = len(tokens) <= self._model.config.context
+        new = tokens[self._cache.length :] if fits else tokens[-self._model.config.context :]
         with torch.no_grad():
-            logits = model(window).logits[0, -1]
-        tokens.append(next_token(logits, temperature, generator))
-        yield tokens[-1]
-
-
-def _first_largest(logits: torch.Tensor) -> torch.Tensor:
-    """The first index () at which ``logits`` (N,) is largest."""
-    return (logits == logits.max()).nonzero()[0, 0]
+            return self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]

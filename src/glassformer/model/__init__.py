@@ -1,6 +1,7 @@
 """The model: its parts, each with the definitions of what it computes and of the gradients it sends back."""
 
 from .block import Block
+from .cache import KeyValueCache
 from .config import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, read_config
 from .decoder import Decoder, Output, definitions
 from .initial import initialise
@@ -12,6 +13,7 @@ __all__ = [
     "Decoder",
     "DecoderConfig",
     "FeedForwardConfig",
+    "KeyValueCache",
     "NormConfig",
     "Output",
     "definitions",

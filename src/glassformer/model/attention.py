@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
+from .cache import LayerCache
 from .config import AttentionConfig, DecoderConfig
 from .rotary import ROTATED_KEYS, ROTATED_QUERIES, ROTATION
 from .shapes import Bool, Float
@@ -152,15 +153,26 @@ class Attention(nn.Module):
         self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
 
     def forward(
-        self, X: Float[Tensor, "b i r"], M: Float[Tensor, "b j r"], shared: Shared, say: Say
+        self,
+        X: Float[Tensor, "b i r"],
+        M: Float[Tensor, "b m r"],
+        shared: Shared,
+        say: Say,
+        past: LayerCache | None = None,
     ) -> Float[Tensor, "b i r"]:
-        """``X (b, i, r)``, ``M (b, j, r)`` to ``O (b, i, r)``."""
+        """``X (b, i, r)``, ``M (b, m, r)`` to ``O (b, i, r)``.
+
+        Position ``j`` runs over the rows of ``M``, after those that ``past`` holds where it is given.
+        """
         Q = say(QUERIES, _project(X, self.W_Q, self.b_Q), self.at)
         K = say(KEYS, _project(M, self.W_K, self.b_K), self.at)
         V = say(VALUES, _project(M, self.W_V, self.b_V), self.at)
         if shared.rotation is not None:
             Q = say(ROTATED_QUERIES, shared.rotation(Q), self.at)
             K = say(ROTATED_KEYS, shared.rotation(K), self.at)
+        if past is not None:
+            # Keys are kept as they were rotated: a position does not change when others follow.
+            K, V = past.extended(K, V)
         attention = fused_attention if say is silent else explicit_attention
         Z = attention(Q, K, V, shared.allowed, say, self.at)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity
 
 from .attention import Attention, attention_definitions
+from .cache import LayerCache
 from .config import DecoderConfig
 from .feedforward import FeedForward, feed_forward_definitions
 from .norm import build_norm, norm_definitions
@@ -51,10 +52,12 @@ class Block(nn.Module):
         self.norm2 = None if norm is None or config.ffn is None else build_norm(d, norm, (*at, "norm2"))
         self.ffn = None if config.ffn is None else FeedForward(d, config.ffn, (*at, "ffn"))
 
-    def forward(self, X: Float[Tensor, "b i r"], shared: Shared, say: Say) -> Float[Tensor, "b i r"]:
+    def forward(
+        self, X: Float[Tensor, "b i r"], shared: Shared, say: Say, past: LayerCache | None = None
+    ) -> Float[Tensor, "b i r"]:
         """``X (b, i, r)`` to the stream after the block ``(b, i, r)``."""
         Y = X if self.norm1 is None or self.post else self.norm1(X, say)
-        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, shared, say), self.at)
+        R = say(AFTER_ATTENTION, X + self.attn(Y, Y, shared, say, past), self.at)
         if self.norm1 is not None and self.post:
             R = self.norm1(R, say)
         if self.ffn is None:

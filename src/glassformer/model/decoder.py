@@ -22,6 +22,7 @@ from glassformer.errors import UserError
 from glassformer.notation import Instance, Program, Say, build_program, place, silent
 
 from .block import Block, block_definitions
+from .cache import KeyValueCache
 from .config import DecoderConfig
 from .embedding import Embedding, embedding_definitions
 from .head import HEAD, VOCABULARY_BIAS, Head
@@ -62,24 +63,38 @@ class Decoder(nn.Module):
         self.head = Head(config, ("head",))
         initialise(self, config.blocks, generator)
 
+    def new_cache(self) -> KeyValueCache:
+        """An empty cache for generating with this model."""
+        return KeyValueCache(self, self.config.context)
+
     def forward(
-        self, tokens: Tensor, targets: Tensor | None = None, scored: Tensor | None = None, say: Say = silent
+        self,
+        tokens: Tensor,
+        targets: Tensor | None = None,
+        scored: Tensor | None = None,
+        say: Say = silent,
+        cache: KeyValueCache | None = None,
     ) -> Output:
         """Scores of the next token at every position, and the loss when ``targets`` are given.
 
         ``tokens (b, n)`` and ``targets (b, n)`` are int64, ``scored (b, n)`` is bool and means every position when
         None. ``say`` hears each quantity under its place and may return another tensor in its stead; with the default
-        the fused kernels run. Raises ``UserError`` for inputs that do not fit.
+        the fused kernels run. With a ``cache`` the tokens continue those it holds, and are added to it. Raises
+        ``UserError`` for inputs that do not fit.
         """
         check_tokens(tokens, self.config.vocab_size, self.config.context)
         if targets is not None:
             check_targets(tokens, targets, scored, self.config.vocab_size)
         elif scored is not None:
             raise UserError("Scored positions were given without targets.", "", "Give targets as well, or neither.")
-        X, pos = self.embed(tokens, say)
-        shared = Shared(causal_mask(tokens.shape[1], tokens.device, say, _MASK), self._rotation(pos, X.dtype, say))
-        for block in self.blocks:
-            X = block(X, shared, say)
+        rows, n = tokens.shape
+        start = 0 if cache is None else cache.start(self, rows, n, say)
+        X, pos = self.embed(tokens, say, start)
+        shared = Shared(causal_mask(n, tokens.device, say, _MASK, start), self._rotation(pos, X.dtype, say))
+        for layer, block in enumerate(self.blocks):
+            X = block(X, shared, say, None if cache is None else cache.layer(layer))
+        if cache is not None:
+            cache.advance(rows, n)
         if self.final_norm is not None:
             X = self.final_norm(X, say)
         logits = self.head(X, say)

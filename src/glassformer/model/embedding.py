@@ -61,13 +61,18 @@ class Embedding(nn.Module):
         self.E = nn.Parameter(torch.zeros(config.vocab_size, config.d))
         self.P = nn.Parameter(torch.zeros(config.context, config.d)) if config.positions == "learned" else None
 
-    def forward(self, t: Int[Tensor, "b i"], say: Say) -> tuple[Float[Tensor, "b i r"], Int[Tensor, " i"] | None]:
-        """``t (b, i)`` int64 to ``X (b, i, r)``, and the positions ``(i)`` unless the model has none."""
+    def forward(
+        self, t: Int[Tensor, "b i"], say: Say, start: int = 0
+    ) -> tuple[Float[Tensor, "b i r"], Int[Tensor, " i"] | None]:
+        """``t (b, i)`` int64 to ``X (b, i, r)``, and the positions ``(i)`` unless the model has none.
+
+        The first token stands at position ``start``.
+        """
         t = say(TOKENS, t, self.at)
         X = F.embedding(t, self.E)
         if self.positions == "none":
             return say(EMBEDDED, X, self.at), None
-        pos = say(POSITIONS, torch.arange(t.shape[1], device=t.device), self.at)
+        pos = say(POSITIONS, torch.arange(start, start + t.shape[1], device=t.device), self.at)
         if self.P is not None:
             X = X + F.embedding(pos, self.P)
         elif self.positions == "sinusoidal":

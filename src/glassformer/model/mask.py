@@ -20,7 +20,10 @@ allowed[i,j] = 1 if j <= i else 0
 MASK = group("mask", ALLOWED)
 
 
-def causal_mask(n: int, device: torch.device, say: Say, at: Place) -> Bool[Tensor, "n n"]:
-    """``allowed (i, j)``, bool, shared by every head, every block and every row of the batch."""
-    row = torch.arange(n, device=device)
-    return say(ALLOWED, row[None, :] <= row[:, None], at)
+def causal_mask(n: int, device: torch.device, say: Say, at: Place, start: int = 0) -> Bool[Tensor, "i j"]:
+    """``allowed (i, j)``, bool, shared by every head, every block and every row of the batch.
+
+    ``n`` rows, the first at position ``start``; keys from position 0 on, so there are ``start + n`` of them.
+    """
+    key = torch.arange(start + n, device=device)
+    return say(ALLOWED, key[None, :] <= key[start:, None], at)

@@ -79,6 +79,15 @@ class CharacterTokenizer:
         """N, the number of tokens."""
         return len(self.texts)
 
+    @property
+    def end_of_text(self) -> None:
+        """No token of this kind ends a text."""
+        return None
+
+    def bytes_of(self, id: int) -> bytes:
+        """The UTF-8 bytes of token ``id``."""
+        return self.texts[id].encode("utf-8")
+
     def encode(self, text: str) -> Tokens:
         """The tokens of ``text`` (n of them, n its number of characters) and the span of each.
 
