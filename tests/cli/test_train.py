@@ -252,3 +252,11 @@ def test_a_run_that_diverges_leaves_nothing(text: Path, tmp_path: Path) -> None:
 )
 def test_the_phrase_to_look_at_is_words_of_one_line_within_the_limit(text: str, limit: int, expected: str) -> None:
     assert phrase(text, limit) == expected
+
+
+@pytest.mark.parametrize("sizes", [{"blocks": 10**8}, {"d": 10**6}, {"context": 10**10}])
+def test_a_model_that_the_machine_cannot_hold_is_refused_before_it_is_built(sizes: dict[str, int]) -> None:
+    from glassformer.cli.train import model_config
+
+    with pytest.raises(UserError, match="does not fit into this machine"):
+        model_config(80, **{"d": 64, "blocks": 2, "heads": 4, "context": 64, **sizes})

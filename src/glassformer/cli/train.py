@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ SECONDS = 20.0
 SCORED = 131_072  # characters of the validation text that the final loss is measured on, at most
 SAMPLE = 400  # characters
 TEMPERATURE = 0.8
+TRAINED_BYTES = 16  # of one parameter: float32 itself, its gradient, two moments of AdamW
 PHRASE = 24  # characters to look at next, at most
 LOG_EVERY = 10  # steps
 
@@ -222,7 +224,7 @@ def model_config(vocab_size: int, *, d: int, blocks: int, heads: int, context: i
             f"{heads} heads do not divide d = {d}.", "", f"Use --heads {' or '.join(map(str, near))}, or another --d."
         )
     head = d // heads if heads > 0 else d
-    return read_config(
+    config = read_config(
         {
             "vocab_size": vocab_size,
             "context": context,
@@ -232,6 +234,21 @@ def model_config(vocab_size: int, *, d: int, blocks: int, heads: int, context: i
             "ffn": {"d_ff": 4 * d},
         }
     )
+    refuse_too_large(vocab_size, d=d, blocks=blocks, context=context)
+    return config
+
+
+def refuse_too_large(vocab_size: int, *, d: int, blocks: int, context: int) -> None:
+    """Raise ``UserError`` before a model is built that this machine's memory cannot train."""
+    parameters = (2 * vocab_size + context) * d + blocks * (12 * d + 9) * d
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed = TRAINED_BYTES * parameters
+    if needed > memory:
+        raise UserError(
+            f"A decoder with {parameters:,} parameters does not fit into this machine.",
+            f"Training needs about {needed / 1e9:,.0f} GB for them; the machine has {memory / 1e9:,.0f} GB.",
+            "Use a smaller --d, fewer --blocks or a shorter --context.",
+        )
 
 
 def training_config(values: dict[str, Any], learning_rate: float) -> TrainingConfig:
