@@ -14,7 +14,8 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "activation": ("gelu", "gelu_tanh", "silu", "relu", "relu2", None),
     "gated": (True, False),
     "positions": ("learned", "sinusoidal", "rope", "none"),
-    "heads": (1, 3),
+    "heads": (1, 3, 4),
+    "key-value heads": ("each", "half", "one"),
     "biases": (True, False),
     "head bias": (True, False),
     "blocks": (1, 2),
@@ -29,12 +30,15 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
     ffn = case["activation"] and FeedForwardConfig(
         d_ff=11, activation=case["activation"], bias=case["biases"], gated=case["gated"]
     )
+    # An odd number of heads has no half: one key-value head each, said in so many words.
+    H = case["heads"]
+    kv_heads = {"each": None, "half": H if H % 2 else H // 2, "one": 1}[case["key-value heads"]]
     return DecoderConfig(
         vocab_size=7,
         context=9,
         d=10,
         blocks=case["blocks"],
-        attention=AttentionConfig(heads=case["heads"], d_k=4, d_v=5, bias=case["biases"]),
+        attention=AttentionConfig(heads=H, d_k=4, d_v=5, bias=case["biases"], kv_heads=kv_heads),
         norm=norm,
         ffn=ffn,
         positions=case["positions"],

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import explicit_attention, fused_attention
+from glassformer.model.grouped import head_table
 from glassformer.model.loss import explicit_cross_entropy, fused_cross_entropy
 from glassformer.notation import silent
 
@@ -49,6 +50,28 @@ def test_explicit_and_fused_attention_agree_in_value_and_gradient(dtype: torch.d
         Q, K, V = (x.to(dtype).requires_grad_() for x in operands)
         Z = attention(Q, K, V, allowed, silent, AT)
         assert Z.dtype == dtype
+        (Z * weights).sum().backward()
+        results.append([Z, Q.grad, K.grad, V.grad])
+    for explicit, fused in zip(*results, strict=True):
+        close(explicit, fused, DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mask", masks(1, 1))
+@pytest.mark.parametrize(("heads", "shared"), [(4, 2), (4, 1), (6, 3)])
+@pytest.mark.parametrize(("n", "n_k"), [(5, 5), (1, 7), (4, 9)])
+def test_explicit_and_fused_attention_agree_where_heads_share_keys_and_values(
+    dtype: torch.dtype, mask: str, heads: int, shared: int, n: int, n_k: int
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    sizes = ((2, heads, n, 4), (2, shared, n_k, 4), (2, shared, n_k, 6))
+    operands = [torch.randn(size, generator=generator) for size in sizes]
+    weights = torch.randn((2, heads, n, 6), generator=generator).to(dtype)
+    kv = head_table(heads, shared, torch.device("cpu"), silent, AT)
+    results = []
+    for attention in (explicit_attention, fused_attention):
+        Q, K, V = (x.to(dtype).requires_grad_() for x in operands)
+        Z = attention(Q, K, V, masks(n, n_k)[mask], silent, AT, kv)
         (Z * weights).sum().backward()
         results.append([Z, Q.grad, K.grad, V.grad])
     for explicit, fused in zip(*results, strict=True):

@@ -62,6 +62,7 @@ def _programs() -> Iterator[Program]:
     variants: tuple[dict[str, Any], ...] = (
         {},
         {"norm": {"kind": "rmsnorm"}},
+        {"attention": {"heads": 4, "kv_heads": 2, "d_k": 6, "d_v": 5, "bias": True}},
         {"positions": "sinusoidal"},
         {"positions": "rope"},
         *({"ffn": {"d_ff": 6, "activation": name}} for name in ("gelu_tanh", "silu", "relu", "relu2")),

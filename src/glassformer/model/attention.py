@@ -26,10 +26,11 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
+from . import grouped
 from .cache import LayerCache
 from .config import AttentionConfig, DecoderConfig
 from .rotary import ROTATED_KEYS, ROTATED_QUERIES, ROTATION
-from .shapes import Bool, Float
+from .shapes import Bool, Float, Int
 from .shared import Shared
 
 QUERY_WEIGHT = quantity("W_Q", "W_Q", "query projection", "Q 投影参数", Kind.PARAMETER, "W_Q[r,h,c]")
@@ -84,53 +85,72 @@ PROJECTIONS = group(
     "projections",
     QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT, QUERY_BIAS, KEY_BIAS, VALUE_BIAS, QUERIES, KEYS, VALUES,
 )  # fmt: skip
+GROUPED_PROJECTIONS = group(
+    "projections",
+    QUERY_WEIGHT, grouped.KEY_WEIGHT, grouped.VALUE_WEIGHT, QUERY_BIAS, grouped.KEY_BIAS, grouped.VALUE_BIAS,
+    QUERIES, grouped.KEYS, grouped.VALUES,
+)  # fmt: skip
 MIXING = group("mixing", SCORES, COEFFICIENTS, MIXED)
+GROUPED_MIXING = group("mixing", grouped.SCORES, COEFFICIENTS, grouped.MIXED)
 OUTPUT = group("output projection", OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED)
 
 
 def attention_definitions(config: DecoderConfig, path: str, X: str, layer: int) -> list[Instance]:
     """The placed groups of attention at ``path`` that reads the rows ``X``; its output is ``path.O``."""
-    biases = () if config.attention.bias else (QUERY_BIAS, KEY_BIAS, VALUE_BIAS)
-    parts = [place(PROJECTIONS, path, layer=layer, X=X, M=X, n_k="n", **{q.name: None for q in biases})]
-    Q, K = f"{path}.Q", f"{path}.K"
+    shares = config.attention.grouped
+    absent = () if config.attention.bias else (QUERY_BIAS, KEY_BIAS, VALUE_BIAS)
+    projections = GROUPED_PROJECTIONS if shares else PROJECTIONS
+    parts = [place(projections, path, layer=layer, X=X, M=X, n_k="n", **{q.name: None for q in absent})]
+    Q, K, V = (f"{path}.{name}" for name in "QKV")
     if config.positions == "rope":
         tables = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
-        parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G="H", **tables))
+        parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G="G" if shares else "H", **tables))
         Q, K = f"{path}.{ROTATED_QUERIES.name}", f"{path}.{ROTATED_KEYS.name}"
-    parts.append(place(MIXING, path, layer=layer, Q=Q, K=K, V=f"{path}.V", allowed="mask.allowed", n_k="n"))
-    absent = {} if config.attention.bias else {OUTPUT_BIAS.name: None}
-    parts.append(place(OUTPUT, path, layer=layer, Z=f"{path}.Z", **absent))
+    mixing, heads = (GROUPED_MIXING, {"kv": "heads.kv"}) if shares else (MIXING, {})
+    parts.append(place(mixing, path, layer=layer, Q=Q, K=K, V=V, allowed="mask.allowed", n_k="n", **heads))
+    no_bias = {} if config.attention.bias else {OUTPUT_BIAS.name: None}
+    parts.append(place(OUTPUT, path, layer=layer, Z=f"{path}.Z", **no_bias))
     return parts
 
 
 def explicit_attention(
     Q: Float[Tensor, "b h i c"],
-    K: Float[Tensor, "b h j c"],
-    V: Float[Tensor, "b h j e"],
+    K: Float[Tensor, "b k j c"],
+    V: Float[Tensor, "b k j e"],
     allowed: Bool[Tensor, "i j"],
     say: Say,
     at: Place,
+    kv: Int[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "b h i e"]:
-    """``Z (b, h, i, e)`` from ``Q (b, h, i, c)``, ``K (b, h, j, c)``, ``V (b, h, j, e)``, saying ``S`` and ``A``.
+    """``Z (b, h, i, e)`` from ``Q (b, h, i, c)``, ``K (b, k, j, c)``, ``V (b, k, j, e)``, saying ``S`` and ``A``.
 
-    ``allowed (i, j)`` is bool; every row must allow at least one position.
+    ``allowed (i, j)`` is bool; every row must allow at least one position. ``kv (h)`` names the keys and values that a
+    head reads; without it there are as many of them as heads.
     """
+    scores, mixed = (SCORES, MIXED) if kv is None else (grouped.SCORES, grouped.MIXED)
+    if kv is not None:
+        K, V = K.index_select(1, kv), V.index_select(1, kv)
     S = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
-    S = say(SCORES, S.masked_fill(~allowed, -math.inf), at)
+    S = say(scores, S.masked_fill(~allowed, -math.inf), at)
     A = say(COEFFICIENTS, torch.softmax(S, -1), at)
-    return say(MIXED, A @ V, at)
+    return say(mixed, A @ V, at)
 
 
 def fused_attention(
     Q: Float[Tensor, "b h i c"],
-    K: Float[Tensor, "b h j c"],
-    V: Float[Tensor, "b h j e"],
+    K: Float[Tensor, "b k j c"],
+    V: Float[Tensor, "b k j e"],
     allowed: Bool[Tensor, "i j"],
     say: Say,
     at: Place,
+    kv: Int[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "b h i e"]:
     """The same ``Z`` from torch's fused kernel, which never shows ``S`` and ``A``; ``say`` hears ``Z`` only."""
-    return say(MIXED, F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed), at)
+    if kv is None:
+        return say(MIXED, F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed), at)
+    # The kernel shares keys and values in the order of kv.
+    Z = F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed, enable_gqa=True)
+    return say(grouped.MIXED, Z, at)
 
 
 class Attention(nn.Module):
@@ -142,13 +162,13 @@ class Attention(nn.Module):
     def __init__(self, d: int, config: AttentionConfig, at: Place) -> None:
         super().__init__()
         self.at = at
-        H, d_k, d_v = config.heads, config.d_k, config.d_v
+        H, G, d_k, d_v = config.heads, config.kv_heads or config.heads, config.d_k, config.d_v
         self.W_Q = nn.Parameter(torch.zeros(d, H, d_k))
-        self.W_K = nn.Parameter(torch.zeros(d, H, d_k))
-        self.W_V = nn.Parameter(torch.zeros(d, H, d_v))
+        self.W_K = nn.Parameter(torch.zeros(d, G, d_k))
+        self.W_V = nn.Parameter(torch.zeros(d, G, d_v))
         self.b_Q = nn.Parameter(torch.zeros(H, d_k)) if config.bias else None
-        self.b_K = nn.Parameter(torch.zeros(H, d_k)) if config.bias else None
-        self.b_V = nn.Parameter(torch.zeros(H, d_v)) if config.bias else None
+        self.b_K = nn.Parameter(torch.zeros(G, d_k)) if config.bias else None
+        self.b_V = nn.Parameter(torch.zeros(G, d_v)) if config.bias else None
         self.W_O = nn.Parameter(torch.zeros(H, d_v, d))
         self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
 
@@ -165,8 +185,9 @@ class Attention(nn.Module):
         Position ``j`` runs over the rows of ``M``, after those that ``past`` holds where it is given.
         """
         Q = say(QUERIES, _project(X, self.W_Q, self.b_Q), self.at)
-        K = say(KEYS, _project(M, self.W_K, self.b_K), self.at)
-        V = say(VALUES, _project(M, self.W_V, self.b_V), self.at)
+        keys, values = (KEYS, VALUES) if shared.kv is None else (grouped.KEYS, grouped.VALUES)
+        K = say(keys, _project(M, self.W_K, self.b_K), self.at)
+        V = say(values, _project(M, self.W_V, self.b_V), self.at)
         if shared.rotation is not None:
             Q = say(ROTATED_QUERIES, shared.rotation(Q), self.at)
             K = say(ROTATED_KEYS, shared.rotation(K), self.at)
@@ -174,7 +195,7 @@ class Attention(nn.Module):
             # Keys are kept as they were rotated: a position does not change when others follow.
             K, V = past.extended(K, V)
         attention = fused_attention if say is silent else explicit_attention
-        Z = attention(Q, K, V, shared.allowed, say, self.at)
+        Z = attention(Q, K, V, shared.allowed, say, self.at, shared.kv)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741
         return say(PROJECTED, O if self.b_O is None else O + self.b_O, self.at)
 

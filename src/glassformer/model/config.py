@@ -29,13 +29,26 @@ class AttentionConfig(_Config):
     """``H`` heads with queries and keys of ``d_k`` and values of ``d_v`` coordinates.
 
     ``d_k``, ``d_v`` and ``d/H`` need not agree: the output projection leads back to ``d``. ``bias`` adds ``b_Q``,
-    ``b_K``, ``b_V`` and ``b_O``.
+    ``b_K``, ``b_V`` and ``b_O``. ``kv_heads`` (``G``) is how many heads have keys and values, each shared by ``H/G``
+    heads; None means one for each head.
     """
 
     heads: Size
     d_k: Size
     d_v: Size
     bias: bool = False
+    kv_heads: Size | None = None
+
+    @model_validator(mode="after")
+    def _heads_share_evenly(self) -> AttentionConfig:
+        if self.kv_heads is not None and self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
+        return self
+
+    @property
+    def grouped(self) -> bool:
+        """Whether heads share keys and values."""
+        return self.kv_heads is not None and self.kv_heads < self.heads
 
 
 class NormConfig(_Config):

@@ -25,6 +25,7 @@ from .block import Block, block_definitions
 from .cache import KeyValueCache
 from .config import DecoderConfig
 from .embedding import Embedding, embedding_definitions
+from .grouped import HEAD_TABLES, head_table
 from .head import HEAD, VOCABULARY_BIAS, Head
 from .initial import initialise
 from .inputs import check_targets, check_tokens
@@ -37,6 +38,7 @@ from .shared import Shared
 
 _MASK = ("mask",)
 _ROPE = ("rope",)
+_HEADS = ("heads",)
 _LOSS = ("loss",)
 
 
@@ -90,7 +92,11 @@ class Decoder(nn.Module):
         rows, n = tokens.shape
         start = 0 if cache is None else cache.start(self, rows, n, say)
         X, pos = self.embed(tokens, say, start)
-        shared = Shared(causal_mask(n, tokens.device, say, _MASK, start), self._rotation(pos, X.dtype, say))
+        shared = Shared(
+            causal_mask(n, tokens.device, say, _MASK, start),
+            self._rotation(pos, X.dtype, say),
+            self._head_table(tokens.device, say),
+        )
         for layer, block in enumerate(self.blocks):
             X = block(X, shared, say, None if cache is None else cache.layer(layer))
         if cache is not None:
@@ -104,6 +110,12 @@ class Decoder(nn.Module):
         if self.config.positions != "rope" or pos is None:
             return None
         return rotary_tables(pos, self.config.attention.d_k, self.config.position_base, dtype, say, _ROPE)
+
+    def _head_table(self, device: torch.device, say: Say) -> Int[Tensor, " h"] | None:
+        attention = self.config.attention
+        if not attention.grouped or attention.kv_heads is None:
+            return None
+        return head_table(attention.heads, attention.kv_heads, device, say, _HEADS)
 
 
 def _loss(
@@ -127,6 +139,8 @@ def definitions(config: DecoderConfig, n: int) -> Program:
     parts: list[Instance] = [embedding_definitions(config, "embed"), place(MASK, "mask", n_k="n")]
     if config.positions == "rope":
         parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
+    if config.attention.grouped:
+        parts.append(place(HEAD_TABLES, "heads"))
     stream = "embed.X"
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
@@ -147,6 +161,8 @@ def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
         "n": n, "n_k": n, "d": config.d, "H": attention.heads, "d_k": attention.d_k, "d_v": attention.d_v,
         "N": config.vocab_size,
     }  # fmt: skip
+    if attention.grouped and attention.kv_heads is not None:
+        sizes["G"] = attention.kv_heads
     if config.ffn is not None:
         sizes["d_ff"] = config.ffn.d_ff
     if config.positions in ("learned", "sinusoidal"):

@@ -10,7 +10,10 @@ from .rotary import Rotation
 
 
 class Shared(NamedTuple):
-    """``allowed (i, j)``: which positions a row may read; the ``rotation`` of queries and keys, if there is one."""
+    """``allowed (i, j)``: which positions a row may read; the ``rotation`` of queries and keys, if there is one;
+    ``kv (h)``: which keys and values a head reads, where heads share them.
+    """
 
     allowed: Tensor
     rotation: Rotation | None = None
+    kv: Tensor | None = None
