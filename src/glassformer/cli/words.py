@@ -158,3 +158,29 @@ GENERATE = {
         "INTERRUPTED": "写出 {n} 个 Token 后被你停止",
     },
 }
+
+CLINIC = {
+    "en": {
+        "language": "the clinic language: {m:,} sentences of {N} words, every probability known; "
+        "entropy {H:.4f} nats per predicted word",
+        "not medicine": "The sentences are examples of language, not medicine: their probabilities are invented.",
+        "model": "model: {parameters:,} parameters, {blocks} blocks, d = {d}",
+        "sampled": "sampled from the model (temperature 1):",
+        "stopped": "stopped by you after {steps:,} steps; what was learned until then is saved",
+        "steps": "{steps:,} steps in {seconds:.1f} s",
+        "divergence": "KL from the truth to the model: {kl:.4f} nats per predicted word (loss {H:.4f} + KL)",
+        "probability": "{event} = {model:.4f}, in truth {truth:.4f}",
+        "saved": "saved in {out}; next:",
+    },
+    "zh": {
+        "language": "临床语言：{m:,} 个句子，{N} 个词，每个概率都精确已知；熵为每个预测词 {H:.4f} nat",
+        "not medicine": "这些句子只是语言的例子，不是医学：概率是编造的。",
+        "model": "模型：{parameters:,} 个参数，{blocks} 层，d = {d}",
+        "sampled": "从模型抽样（温度 1）：",
+        "stopped": "{steps:,} 步后被你停止；到此为止学到的已保存",
+        "steps": "{steps:,} 步，用时 {seconds:.1f} 秒",
+        "divergence": "真实分布到模型的 KL：每个预测词 {kl:.4f} nat（损失 = {H:.4f} + KL）",
+        "probability": "{event} = {model:.4f}，真实值 {truth:.4f}",
+        "saved": "已保存于 {out}；接下来：",
+    },
+}

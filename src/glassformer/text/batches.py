@@ -28,6 +28,10 @@ class Split:
     train: Ids
     validation: Ids
 
+    def batch(self, n: int, b: int, generator: np.random.Generator) -> tuple[Ids, Ids, None]:
+        """Inputs (b, n) and targets (b, n) of random windows of ``train``; every position is scored."""
+        return *random_windows(self.train, n, b, generator), None
+
     def describe(self) -> str:
         """One sentence for people: which characters are which."""
         train, validation = len(self.train), len(self.validation) - 1

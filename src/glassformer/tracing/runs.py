@@ -47,6 +47,5 @@ def trace_run(
     scored = [True] * (len(tokens) - 1) + [False]
     shown = visible(text, keep="")
     title = {"en": f"“{shown}” through {Path(path).name}", "zh": f"“{shown}” 通过 {Path(path).name}"}
-    vocabulary = tuple(tokenizer.decode([id]) for id in range(tokenizer.vocab_size))
-    words = Text(vocabulary, title, "run", "measured")
+    words = Text(tokenizer.texts, title, "run", "measured")
     return trace_sample(model, sample_of(tokens, targets, scored), words, eta, witness_cells=witness_cells)

@@ -7,18 +7,33 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from ..errors import UserError
 from ..model import Decoder
-from ..text.batches import Ids, Split, random_windows, scoring_windows
+from ..text.batches import Ids, scoring_windows
 from .config import OptimizerConfig, TrainingConfig, default_threads
 
 Clock = Callable[[], float]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _SCORING_TOKENS = 4096  # tokens in one batch of validation: enough to keep the CPU busy, little memory
+
+
+@runtime_checkable
+class Data(Protocol):
+    """What can be trained on: ``batch`` gives inputs, targets and scored positions (None: all), each (b, n) or narrower.
+
+    ``validation`` (1 + m,) holds the tokens whose loss is taken during training; None where there are none.
+    """
+
+    @property
+    def validation(self) -> Ids | None: ...
+
+    def batch(self, n: int, b: int, generator: np.random.Generator) -> tuple[Ids, Ids, Flags | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +53,10 @@ class Step:
     left: float
 
 
-def train(model: Decoder, data: Split, config: TrainingConfig, *, clock: Clock = time.perf_counter) -> Iterator[Step]:
+def train(model: Decoder, data: Data, config: TrainingConfig, *, clock: Clock = time.perf_counter) -> Iterator[Step]:
     """Train ``model`` in place and yield one ``Step`` after each update.
 
-    Batches are random windows of ``model.config.context`` tokens drawn by ``config.seed`` alone. Torch uses
+    Batches are drawn from ``data`` by ``config.seed`` alone (random windows of a ``Split``). Torch uses
     ``config.threads`` threads while a step runs, and as many as before whenever the caller has the word. With ``seconds``
     no step is begun that would probably end after the budget (one step is always made); the time the caller spends
     between steps counts. With ``steps`` the last step has a validation loss.
@@ -50,13 +65,13 @@ def train(model: Decoder, data: Split, config: TrainingConfig, *, clock: Clock =
     generator = np.random.default_rng(config.seed)
     optimizer = _adamw(model, config.optimizer)
     watch = _Watch(config, clock)
-    validation = data.validation[: config.validation.prefix + 1]
+    validation = None if data.validation is None else data.validation[: config.validation.prefix + 1]
     threads = config.threads or default_threads(model.config.d)
     model.train()
     while (share := watch.share()) < 1:
         with torch_threads(threads):
             rate = config.optimizer.rate(share)
-            batch = random_windows(data.train, model.config.context, config.batch, generator)
+            batch = data.batch(model.config.context, config.batch, generator)
             loss = _update(model, optimizer, batch, rate, config.optimizer.clip)
             if not math.isfinite(loss):
                 raise UserError(
@@ -66,7 +81,7 @@ def train(model: Decoder, data: Split, config: TrainingConfig, *, clock: Clock =
                 )
             watch.step_done(batch[0].size)
             measured = None
-            if watch.validation_due():
+            if validation is not None and watch.validation_due():
                 started = clock()
                 measured = validation_loss(model, validation)
                 watch.validated(clock() - started)
@@ -103,13 +118,14 @@ def torch_threads(threads: int) -> Iterator[None]:
 
 
 def _update(
-    model: Decoder, optimizer: torch.optim.Optimizer, batch: tuple[Ids, Ids], rate: float, clip: float
+    model: Decoder, optimizer: torch.optim.Optimizer, batch: tuple[Ids, Ids, Flags | None], rate: float, clip: float
 ) -> float:
-    inputs, targets = batch
+    inputs, targets, scored = batch
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad(set_to_none=True)
-    loss = model(torch.from_numpy(inputs), torch.from_numpy(targets)).loss
+    mask = None if scored is None else torch.from_numpy(scored)
+    loss = model(torch.from_numpy(inputs), torch.from_numpy(targets), mask).loss
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
     value = float(loss.detach())

@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 
 from ..errors import UserError, did_you_mean
 from ..model import Decoder, DecoderConfig, read_config
-from ..text.characters import CharacterTokenizer
+from ..text.tokenizer import Tokenizer, read_tokenizer
 from ..text.visible import visible
 
 FORMAT = 1
@@ -45,7 +45,7 @@ class LoadedRun(NamedTuple):
     """What ``load_run`` returns; ``meta`` holds the facts of the run as they were saved."""
 
     model: Decoder
-    tokenizer: CharacterTokenizer
+    tokenizer: Tokenizer
     meta: dict[str, Any]
 
 
@@ -79,7 +79,7 @@ class RunFolder:
         except OSError as problem:
             raise _unwritable(str(self.path / METRICS), problem, _INCOMPLETE) from problem
 
-    def save(self, model: Decoder, tokenizer: CharacterTokenizer, *, meta: Mapping[str, Any], samples: str) -> None:
+    def save(self, model: Decoder, tokenizer: Tokenizer, *, meta: Mapping[str, Any], samples: str) -> None:
         """Write everything, the manifest last; raises ``UserError`` when a file cannot be written.
 
         Each file is complete under its name or not there: it is written under another name, flushed to the disk and
@@ -148,7 +148,7 @@ def load_run(path: Path) -> LoadedRun:
     manifest = _manifest(path, name)
     contents = {file: _checked(path, file, manifest["files"].get(file), name) for file in _NEEDED}
     config = _config(contents[CONFIG], name)
-    tokenizer = CharacterTokenizer.from_json(contents[TOKENIZER].decode("utf-8"))
+    tokenizer = read_tokenizer(contents[TOKENIZER].decode("utf-8"))
     if tokenizer.vocab_size != config.vocab_size:
         raise _damaged(
             name, f"The model has {config.vocab_size} tokens in its vocabulary, the tokenizer {tokenizer.vocab_size}"

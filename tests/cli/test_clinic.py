@@ -1,0 +1,158 @@
+"""``glassformer train clinic``: a run on the clinic language, the truth about it, and what can be done with it next."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassformer import trace_run
+from glassformer.text import WordTokenizer, clinic
+from glassformer.text.clinic import SENTENCE, sentence
+from glassformer.training import load_run, log_probabilities
+
+from .commands import run
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clinic")
+
+
+@pytest.fixture(scope="module")
+def printed(folders: Path) -> dict[str, str]:
+    """What training printed, in both languages; the runs are in ``folders``."""
+    outputs = {}
+    with pytest.MonkeyPatch.context() as patch:
+        lines: list[str] = []
+        patch.setattr("glassformer.cli.clinic.write", lines.extend)
+        patch.setattr("glassformer.cli.progress.write", lines.extend)
+        for lang in ("zh", "en"):
+            lines.clear()
+            from glassformer.cli.subject import Language
+            from glassformer.cli.train import train_command
+
+            out = folders / lang
+            train_command(Path("clinic"), out, steps=30, d=16, blocks=1, heads=2, batch=16, lang=Language(lang))
+            outputs[lang] = "\n".join(lines)
+    return outputs
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_the_divergence_and_probability_it_prints_are_those_of_the_saved_model(
+    folders: Path, printed: dict[str, str], lang: str
+) -> None:
+    model, tokenizer, meta = load_run(folders / lang)
+    language = clinic(lang)
+    kl = language.divergence(log_probabilities(model, language))
+    ids = tokenizer.encode("".join(sentence(lang)[:5])).ids
+    symptom = tokenizer.texts.index(sentence(lang)[5])
+    with torch.no_grad():
+        p = float(torch.softmax(model(torch.from_numpy(ids)[None]).logits[0, -1].double(), -1)[symptom])
+    assert f"{kl:.4f}" in printed[lang]
+    assert f"= {p:.4f}" in printed[lang]
+    assert "0.6000" in printed[lang]
+    assert (meta["divergence"], meta["probability"], meta["true_probability"]) == pytest.approx((kl, p, 0.6), rel=1e-6)
+    assert meta["entropy"] == language.entropy
+
+
+def test_it_says_that_the_sentences_are_not_medicine_wherever_it_prints_some(
+    folders: Path, printed: dict[str, str]
+) -> None:
+    assert printed["en"].count("not medicine") == 2
+    assert printed["zh"].count("不是医学") == 2
+    assert "不是医学" in (folders / "zh" / "samples.txt").read_text("utf-8")
+    assert "not medicine" in load_run(folders / "zh").meta["origin"]
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_the_next_commands_it_prints_run(
+    folders: Path, printed: dict[str, str], lang: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = [shlex.split(line)[1:] for line in printed[lang].splitlines() if line.startswith("glassformer ")]
+    assert [command[0] for command in commands] == ["trace", "generate"]
+    trace = commands[0][: commands[0].index("--html")]
+    outcome = run(capsys, *trace, "--out", str(tmp_path / "some.trace"))
+    assert (outcome.code, outcome.err) == (0, "")
+    assert run(capsys, *commands[1]).code == 0
+
+
+def test_the_run_holds_a_word_tokenizer_and_the_trace_has_the_seven_tokens_of_the_notes(
+    folders: Path, printed: dict[str, str]
+) -> None:
+    assert printed
+    loaded = load_run(folders / "zh")
+    assert isinstance(loaded.tokenizer, WordTokenizer)
+    trace = trace_run(folders / "zh", "患者服用华法林后出现黑便。", witness_cells=2)
+    ids = trace["t"].tolist()
+    assert tuple(trace.text.vocabulary[id] for id in ids) == SENTENCE
+    assert trace["S"].shape == (2, 7, 7)
+
+
+def test_generating_ends_where_the_model_ends_the_sentence(
+    folders: Path, printed: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed
+    found = set()
+    for seed in range(8):
+        outcome = run(
+            capsys, "generate", str(folders / "zh"), "--prompt", "患者", "--seed", str(seed), "--json", "-",
+            "--max-tokens", "9",
+        )  # fmt: skip
+        data = json.loads(outcome.out)
+        found.add(data["ended"])
+        assert "<end>" not in data["text"]
+        assert (data["tokens"][-1] == "<end>") == (data["ended"] == "end of text")
+    assert "end of text" in found
+
+
+def test_a_word_outside_the_language_is_named(
+    folders: Path, printed: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed
+    outcome = run(capsys, "generate", str(folders / "zh"), "--prompt", "患者吃华法林")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "'吃' (U+5403)" in outcome.err
+
+
+def test_metrics_have_the_exact_expected_loss(folders: Path, printed: dict[str, str]) -> None:
+    assert printed
+    lines = [json.loads(line) for line in (folders / "zh" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 11, 21]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["clinic", "--context", "20"], "--context does not apply to clinic"),
+        (["clinic", "--heads", "3"], "3 heads do not divide"),
+        (["clinic", "--lang", "fr"], "--lang"),
+        (["text.txt", "--lang", "zh"], "--lang belongs to clinic"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused_and_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    part: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("abcab" * 100)
+    outcome = run(capsys, "train", *arguments, "--out", "run", "--d", "16", "--steps", "1")
+    assert outcome.code == 2
+    assert part in outcome.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_of_that_name_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clinic").write_text("abcab" * 100)
+    outcome = run(capsys, "train", "clinic", "--out", "run", "--d", "16", "--steps", "1", "--context", "8")
+    assert outcome.code == 0
+    assert "text: the file clinic" in outcome.out
