@@ -10,7 +10,7 @@ from torch import Tensor
 
 from decoders import CONFIGS, Recorder, random_decoder, random_inputs
 from glassformer.errors import UserError
-from glassformer.model import Decoder, KeyValueCache
+from glassformer.model import AttentionConfig, Decoder, KeyValueCache, NormConfig
 
 WHOLE = CONFIGS["everything"]
 CHUNKINGS = ((9,), (1,) * 9, (5, 1, 1, 1, 1), (3, 4, 2), (1, 8), (8, 1))
@@ -24,14 +24,24 @@ def continued(model: Decoder, tokens: Tensor, chunks: tuple[int, ...]) -> Tensor
         return torch.cat([model(tokens[:, a:b], cache=cache).logits for a, b in pairwise(ends)], 1)
 
 
+OPTIONS = {
+    "rotary, shared keys": WHOLE.model_copy(
+        update={"positions": "rope", "attention": AttentionConfig(heads=4, d_k=6, d_v=5, kv_heads=2, bias=True)}
+    ),
+    "sinusoidal, RMSNorm after each part": WHOLE.model_copy(
+        update={"positions": "sinusoidal", "norm": NormConfig(kind="rmsnorm", position="post")}
+    ),
+}
+
+
 def tokens_of(name: str, batch: int = 2) -> Tensor:
-    return random_inputs(CONFIGS[name], batch=batch, n=9).tokens
+    return random_inputs({**CONFIGS, **OPTIONS}[name], batch=batch, n=9).tokens
 
 
 @pytest.mark.parametrize("chunks", CHUNKINGS, ids=str)
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", [*CONFIGS, *OPTIONS])
 def test_continuing_from_the_cache_equals_computing_everything_again(name: str, chunks: tuple[int, ...]) -> None:
-    model, tokens = random_decoder(CONFIGS[name]), tokens_of(name)
+    model, tokens = random_decoder({**CONFIGS, **OPTIONS}[name]), tokens_of(name)
     torch.testing.assert_close(continued(model, tokens, chunks), model(tokens).logits.detach(), rtol=1e-12, atol=1e-12)
 
 
