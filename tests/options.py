@@ -18,6 +18,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "key-value heads": ("each", "half", "one"),
     "biases": (True, False),
     "head bias": (True, False),
+    "tied head": (True, False),
     "blocks": (1, 2),
 }
 
@@ -43,6 +44,7 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
         ffn=ffn,
         positions=case["positions"],
         head_bias=case["head bias"],
+        tied_head=case["tied head"],
         position_base=50.0,
     )
 

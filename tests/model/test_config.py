@@ -65,6 +65,7 @@ def test_plain_data_is_read() -> None:
         ({"positions": "rotary"}, "positions: .*'learned', .* or 'none'"),
         ({"positions": "rope"}, "d_k = 3 must be even"),
         ({"position_base": 1.0}, "position_base: .*greater than 1"),
+        ({"tied_head": 0}, "tied_head: .*valid boolean"),
         ({"head_bias": 1}, "head_bias: .*valid boolean"),
         ({"block": 2}, 'block: .*Did you mean "blocks"'),
         ({"attention": {"heads": 2, "dk": 3, "d_k": 3, "d_v": 3}}, 'attention.dk: .*Did you mean "d_k"'),

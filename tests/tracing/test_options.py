@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from decoders import err, random_decoder, random_inputs
+from glassformer.model.derivations import derivations
 from glassformer.notation import REPLAY_FACTOR, UNIT_ROUNDOFF, Kind, evaluate, key, magnitude
 from glassformer.notation.matrix import matrix_face
 from glassformer.tracing import load_trace, save_trace
@@ -88,3 +89,18 @@ def test_a_trace_survives_its_file(run: Trace, tmp_path: Any) -> None:
     assert again.program.scalars == run.program.scalars
     assert [s.expr for s in again.program.statements] == [s.expr for s in run.program.statements]
     assert again.replay.holds
+
+
+def test_a_tied_head_sends_a_gradient_of_its_own_to_the_embedding() -> None:
+    """Both paths are there by name, neither is nothing, and autograd finds their sum."""
+    config = next(config for config in OPTION_CONFIGS.values() if config.tied_head)
+    inputs = random_inputs(config, n=6)
+    rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
+    run = trace(random_decoder(config), *rows, witness_cells=0)
+    assert "head.U" not in run.parameters
+    parts = {s.consumer: s for s in run.program.contributions("embed.E")}
+    assert set(parts) == {"embed.X", "head.U"}
+    paths = {id: evaluate(s.expr, s.letters, run.values, run.program.scalars) for id, s in parts.items()}
+    assert all(np.abs(path).max() > 1e-3 for path in paths.values())
+    assert err(paths["embed.X"] + paths["head.U"], run.values["embed.E.grad"]) <= 1e-12
+    assert not {chain.id for chain in derivations(run.program)} & {"embedding"}

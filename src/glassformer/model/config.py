@@ -84,7 +84,8 @@ class DecoderConfig(_Config):
     Without ``norm`` the parts read the residual stream itself; without ``ffn`` a block ends after attention; with
     ``positions="none"`` order enters through the mask alone. ``sinusoidal`` adds a fixed table of sines and cosines in the
     place of a learned one; ``rope`` turns queries and keys instead. Both take frequencies between 1 and about
-    ``1/position_base``, in radians per position. ``context`` is the largest number of tokens in a row.
+    ``1/position_base``, in radians per position. ``tied_head`` makes the output matrix the transpose of the embedding
+    matrix: one parameter, read at both ends. ``context`` is the largest number of tokens in a row.
     """
 
     vocab_size: Size
@@ -96,6 +97,7 @@ class DecoderConfig(_Config):
     ffn: FeedForwardConfig | None
     positions: Positions = "learned"
     head_bias: bool = False
+    tied_head: bool = False
     position_base: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 10000.0
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ from .cache import KeyValueCache
 from .config import DecoderConfig
 from .embedding import Embedding, embedding_definitions
 from .grouped import HEAD_TABLES, head_table
-from .head import HEAD, VOCABULARY_BIAS, Head
+from .head import Head, head_definitions
 from .initial import initialise
 from .inputs import check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
             cache.advance(rows, n)
         if self.final_norm is not None:
             X = self.final_norm(X, say)
-        logits = self.head(X, say)
+        logits = self.head(X, self.embed.E, say)
         return Output(logits, None if targets is None else _loss(logits, targets, scored, say))
 
     def _rotation(self, pos: Int[Tensor, " i"] | None, dtype: torch.dtype, say: Say) -> Rotation | None:
@@ -148,8 +148,7 @@ def definitions(config: DecoderConfig, n: int) -> Program:
     if config.norm is not None and config.norm.final:
         parts.append(norm_definitions(config.norm, "final_norm", stream))
         stream = "final_norm.Y"
-    no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
-    parts.append(place(HEAD, "head", X=stream, **no_bias))
+    parts.append(head_definitions(config, "head", stream))
     parts.append(place(LOSS, "loss", logits="head.logits", p="head.p"))
     return build_program(parts, scalars(config, n), aliases={"h": stream})
 

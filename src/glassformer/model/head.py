@@ -4,6 +4,7 @@
 |---|---|---|
 | ``X`` | ``(b, i, r)`` | last hidden rows (``h`` in the notes) |
 | ``U``, ``b_U`` | ``(r, w)``, ``(w)`` | one column, and one optional bias, per token |
+| ``E`` | ``(w, r)`` | the embedding matrix, whose transpose ``U`` is in a tied head |
 | ``logits`` | ``(b, i, w)`` | scores |
 | ``p`` | ``(b, i, w)`` | probabilities of the next token |
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from glassformer.notation import Kind, Place, Say, group, quantity, silent
+from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
 from .config import DecoderConfig
 from .shapes import Float
@@ -31,7 +32,22 @@ PROBABILITIES = quantity("p", "p", "probabilities", "概率", Kind.PROBABILITY, 
 p[i,w] = exp(logits[i,w])/sum(exp(logits[i,v]) for v in N)
 """)  # fmt: skip
 
+# A second path back to E, beside that of the tokens which were looked up: both are shown, and add up.
+TIED_WEIGHT = quantity("U", "U", "vocabulary output matrix (tied)", "词表输出矩阵（与输入嵌入共用）", Kind.INTERMEDIATE, """
+U[r,w] = E[w,r]
+E.grad[w,r] += U.grad[r,w]
+""")  # fmt: skip
+
 HEAD = group("head", VOCABULARY_WEIGHT, VOCABULARY_BIAS, LOGITS, PROBABILITIES)
+TIED_HEAD = group("head", TIED_WEIGHT, VOCABULARY_BIAS, LOGITS, PROBABILITIES)
+
+
+def head_definitions(config: DecoderConfig, path: str, X: str) -> Instance:
+    """The placed head at ``path`` that reads the rows ``X``."""
+    no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
+    if config.tied_head:
+        return place(TIED_HEAD, path, X=X, E="embed.E", **no_bias)
+    return place(HEAD, path, X=X, **no_bias)
 
 
 class Head(nn.Module):
@@ -40,12 +56,16 @@ class Head(nn.Module):
     def __init__(self, config: DecoderConfig, at: Place) -> None:
         super().__init__()
         self.at = at
-        self.U = nn.Parameter(torch.zeros(config.d, config.vocab_size))
+        self.U = None if config.tied_head else nn.Parameter(torch.zeros(config.d, config.vocab_size))
         self.b_U = nn.Parameter(torch.zeros(config.vocab_size)) if config.head_bias else None
 
-    def forward(self, X: Float[Tensor, "b i r"], say: Say) -> Float[Tensor, "b i w"]:
-        """``X (b, i, r)`` to ``logits (b, i, w)``; the probabilities are computed only when somebody looks."""
-        logits = X @ self.U if self.b_U is None else X @ self.U + self.b_U
+    def forward(self, X: Float[Tensor, "b i r"], E: Float[Tensor, "w r"], say: Say) -> Float[Tensor, "b i w"]:
+        """``X (b, i, r)`` to ``logits (b, i, w)``; the probabilities are computed only when somebody looks.
+
+        ``E (w, r)`` is the embedding matrix; a head that is not tied leaves it alone.
+        """
+        U = say(TIED_WEIGHT, E.T, self.at) if self.U is None else self.U
+        logits = X @ U if self.b_U is None else X @ U + self.b_U
         logits = say(LOGITS, logits, self.at)
         if say is not silent:
             say(PROBABILITIES, torch.softmax(logits, -1), self.at)

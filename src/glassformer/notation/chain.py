@@ -55,7 +55,7 @@ class Chain:
     ``partial``, a letter, asks for the derivative of one cell of ``homes[0]`` by one cell of ``target`` instead (``A``
     at ``j`` by ``S`` at ``m``); its last line is typed. ``intruder`` is a definition of one more reader of ``target``
     (``U[r,w] = E[w,r]``): the chain then states that nothing but ``homes`` reads it, and is tested against that
-    reader.
+    reader. A program in which something else reads it has no such chain.
     """
 
     id: str
@@ -138,6 +138,8 @@ def place_chain(chain: Chain, program: Program) -> PlacedChain:
         raise ChainMisplaced(f"{chain.target} is absent at {first.path}")
     if chain.partial:
         return _place_partial(chain, program, first, target)
+    if chain.intruder and {s.consumer for s in program.contributions(target)} - {home.id for home in homes}:
+        raise ChainMisplaced(f"{target} has another reader here, and {chain.id} states that it has none")
     letters, last = _definition(program, homes, target)
     opening = _contribution(program, homes, target, letters)
     lines = [
