@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,22 @@ def test_explain_walks_on_to_the_loss_and_the_tokens(capsys):
         assert f"\n{step}" in done.out, step
     forward = run(capsys, "explain", "toy24", "E[0,0]", "--path")
     assert "\nL = " in forward.out
+
+
+@pytest.mark.parametrize("cell", ["W_Q.grad[1,0]", "E.grad[0,0]", "E.grad[1,0]", "U.grad[0,2]"])
+def test_the_way_on_from_a_gradient_reaches_the_loss_and_the_probabilities(capsys, cell):
+    done = run(capsys, "explain", "toy24", cell, "--path")
+    assert "\nL.grad = 1" in done.out
+    assert "\np[1," in done.out
+
+
+def test_a_full_disk_behind_standard_output_is_one_message():
+    command = [sys.executable, "-m", "glassformer", "formula", "S"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    assert b"No space left on device" in done.stderr
 
 
 def test_explain_takes_every_cell_of_every_face(capsys):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.tracing import header_of, load_trace, save_trace, trace_toy24
+from glassformer.tracing import ToySettings, header_of, load_trace, save_trace, trace_toy24
+from glassformer.tracing.file import write_trace_file
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,39 @@ def test_a_header_full_of_nonsense_is_called_damaged(trace, tmp_path):
         (tmp_path / "broken").write_bytes(with_header(data, lambda _, n=nonsense: n))
         with pytest.raises(UserError, match=r"damaged|newer"):
             load_trace(tmp_path / "broken")
+
+
+def test_a_file_whose_numbers_were_changed_breaks_the_replay_law(trace, tmp_path):
+    changed = {**trace.values, "blocks.0.attn.A": trace.values["blocks.0.attn.A"] * 1.5}
+    write_trace_file(tmp_path / "changed", header_of(trace), changed)
+    assert not load_trace(tmp_path / "changed").replay.holds
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("embed.t", np.array([0, 7])), ("blocks.0.attn.A", np.zeros((2, 2))), ("head.U.grad", np.zeros((3, 2)))],
+)
+def test_tensors_that_do_not_fit_the_definitions_are_called_damaged(trace, tmp_path, name, array):
+    write_trace_file(tmp_path / "broken", header_of(trace), {**trace.values, name: array})
+    with pytest.raises(UserError, match="damaged"):
+        load_trace(tmp_path / "broken")
+
+
+@pytest.mark.parametrize("schema", [0, -1, True, "1", None])
+def test_a_schema_that_is_no_schema_is_called_damaged(trace, tmp_path, schema):
+    write_trace_file(tmp_path / "broken", {**header_of(trace), "schema": schema}, trace.values)
+    with pytest.raises(UserError, match="damaged"):
+        load_trace(tmp_path / "broken")
+
+
+def test_a_run_that_left_float64_is_still_written_and_read(tmp_path):
+    save_trace(trace_toy24(ToySettings(eta=1e300)), tmp_path / "huge")
+    assert np.isnan(load_trace(tmp_path / "huge").analysis.exact)
+
+
+def test_a_device_is_never_replaced(trace):
+    with pytest.raises(UserError, match="not a regular file"):
+        save_trace(trace, "/dev/null", replace=True)
 
 
 def test_other_tensors_are_not_a_trace(tmp_path):

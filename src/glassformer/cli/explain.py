@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from ..errors import UserError
+from ..notation import Kind
 from ..notation.tree import Idx, Ref, refs
 from ..text.visible import visible
 from .console import both_names, number, write
@@ -57,9 +58,11 @@ def explanation(trace: Trace, cell: Cell, lang: str) -> list[str]:
     id, face, index = cell
     quantity = trace.program.quantities[id].quantity
     words = EXPLAIN[lang]
-    lines = [f"{both_names(quantity, lang)}  [{quantity.kind.value}]  {id}{'.' + face if face else ''}"]
+    kind = Kind.GRADIENT if face == "grad" else quantity.kind
+    of = f"{words[face]} " if face else ""
+    lines = [f"{of}{both_names(quantity, lang)}  [{kind.value}]  {id}{'.' + face if face else ''}"]
     lines += _arithmetic(trace, cell, lang)
-    lines += [f"{words['formula']}: {line}" for line in _formulas(trace, id, face)]
+    lines += [f"{words['formula']} (LaTeX): {line}" for line in _formulas(trace, id, face)]
     if face == "grad" and id in trace.witnesses:
         lines += _witnesses(trace, id, index, lang)
     return lines
@@ -136,7 +139,7 @@ def walk(trace: Trace, start: Cell, lang: str) -> list[str]:
 
 
 def _operands_below(trace: Trace, start: Cell) -> Iterator[Cell]:
-    """One cell of every quantity and face below ``start``, breadth first."""
+    """One cell of every quantity and face below ``start``, breadth first; a gradient of zero leads nowhere."""
     from ..notation.cell import explain_cell
 
     seen, queue, steps = {start[:2]}, [start], 0
@@ -147,7 +150,8 @@ def _operands_below(trace: Trace, start: Cell) -> Iterator[Cell]:
             yield id, face, index
         told = explain_cell(trace.program, id, face, index, trace.values, updates=trace.update)
         for operand in told.operands:
-            if (operand.id, operand.face) not in seen:
+            dead = operand.face == "grad" and operand.value == 0
+            if not dead and (operand.id, operand.face) not in seen:
                 seen.add((operand.id, operand.face))
                 queue.append((operand.id, operand.face, operand.index))
 

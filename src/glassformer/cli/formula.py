@@ -80,12 +80,14 @@ def _named(placed: Placed, name: str, program: Program) -> bool:
 def _describe(
     quantity: Quantity, program: Program, places: list[Placed], face: str, lang: str, variant: str
 ) -> Iterator[str]:
+    from ..notation import Kind
     from ..notation.latex import symbol_latex
     from ..tracing.header import place_of
 
     words, placed = FORMULA[lang], places[0]
     note = "" if variant == "1/1" else f"   ({words['variant']} {variant})"
-    yield f"{quantity.name}{'.' + face if face else ''}  {both_names(quantity, lang)}  [{quantity.kind.value}]{note}"
+    kind = Kind.GRADIENT if face == "grad" else quantity.kind
+    yield f"{quantity.name}{'.' + face if face else ''}  {both_names(quantity, lang)}  [{kind.value}]{note}"
     rows = [
         (words["symbol"], symbol_latex(placed.id, face, program)),
         (

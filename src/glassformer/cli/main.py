@@ -12,9 +12,9 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 a check found a violation, 2 the request could not be carried out."""
     # Read by NumPy when it is loaded: the matrices are small, and a second BLAS thread would only spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from .app import app
-
     try:
+        from .app import app
+
         code = app(standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - sorted below; what is nobody's request is raised again
         sys.exit(_report(error))
@@ -35,6 +35,15 @@ def _report(error: Exception) -> int:
         # The reader went away (`| head`); Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    if isinstance(error, OSError):
+        # A full disk behind standard output would complain once more at exit, as above.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        where = f" ({error.filename})" if error.filename else ""
+        _complain(f"The system refused: {error.strerror or error}{where}.", "", "Nothing more was done.")
+        return 2
+    if isinstance(error, MemoryError):
+        _complain("There is not enough memory for this.", "", "Ask for less: a smaller model, batch or text.")
+        return 2
     if isinstance(error, TyperException):
         _complain(error.format_message(), "", "glassformer --help lists what there is.")
         return 2

@@ -86,6 +86,8 @@ def refuse_existing(path: Path | str | None, force: bool) -> None:
     path = Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder.", "Nothing was written.", "Give the path of a file in it.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a regular file.", "Nothing was written.", "Give the path of a file.")
     if path.exists() and not force:
         raise UserError(
             f"{path} exists already.", "Nothing was overwritten.", "Give another path, or add --force to replace it."

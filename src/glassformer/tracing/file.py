@@ -61,7 +61,9 @@ def read_trace_file(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise UserError(
             f"{path} is damaged.", "Its header is not readable JSON with a schema.", "Write it again."
         ) from None
-    if not isinstance(schema, int) or schema > SCHEMA:
+    if type(schema) is not int or schema < 1:
+        raise UserError(f"{path} is damaged.", f"Its schema is {schema!r}.", "Write it again.")
+    if schema > SCHEMA:
         raise UserError(
             f"{path} was written by a newer glassformer.",
             f"Its schema is {schema}; this version reads up to {SCHEMA}.",
@@ -75,6 +77,8 @@ def write_whole(path: Path, data: bytes, *, replace: bool = False) -> None:
 
     Raises ``UserError`` when ``path`` exists and ``replace`` is false, or when it cannot be written.
     """
+    if (path.exists() or path.is_symlink()) and not path.is_file():
+        raise UserError(f"{path} is not a regular file.", "Nothing was written.", "Give the path of a file.")
     if path.exists() and not replace:
         raise UserError(
             f"{path} exists already.", "Nothing was overwritten.", "Give another path, or add --force to replace it."

@@ -5,8 +5,10 @@ The header holds the definitions themselves (as trees), so a file explains its n
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -23,7 +25,7 @@ from ..notation.symbols import Style, style_of
 from ..notation.tree import from_json, to_json
 from .audit import Audit
 from .file import SCHEMA, read_trace_file, write_trace_file
-from .replay import Replay
+from .replay import replay
 from .trace import Observer, Text, Trace
 from .update import GroupChange, SequentialUpdate, UpdateAnalysis
 from .witnesses import Differences, Directional, Witness
@@ -35,7 +37,29 @@ _PACKAGE = PurePath(notation.__file__).parents[1]
 
 
 def header_of(trace: Trace) -> Json:
-    """The header of ``trace``: strict JSON, schema ``SCHEMA``."""
+    """The header of ``trace``: strict JSON, schema ``SCHEMA``. A figure that left float64 is null."""
+    return _strict(_header(trace))
+
+
+def _strict(data: Any) -> Any:
+    """``data`` with null for every number that JSON cannot spell."""
+    if isinstance(data, dict):
+        return {name: _strict(part) for name, part in data.items()}
+    if isinstance(data, list | tuple):
+        return [_strict(part) for part in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _figures(data: Any) -> Any:
+    """The inverse for figures: NaN for null."""
+    if isinstance(data, dict):
+        return {name: _figures(part) for name, part in data.items()}
+    if isinstance(data, list):
+        return [_figures(part) for part in data]
+    return math.nan if data is None else data
+
+
+def _header(trace: Trace) -> Json:
     program = trace.program
     style = style_of(program)
     return {
@@ -74,15 +98,19 @@ def load_trace(path: str | Path) -> Trace:
     header, tensors = read_trace_file(Path(path))
     try:
         return trace_from(header, tensors)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise UserError(
             f"{path} is damaged.", f"Its header lacks or garbles something: {error}.", "Write it again."
         ) from None
 
 
 def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace:
-    """The trace that ``header`` and ``tensors`` describe."""
+    """The trace that ``header`` and ``tensors`` describe; the replay law is checked anew, not believed.
+
+    Raises ``ValueError`` (or ``KeyError``, ``TypeError``) where they do not fit each other.
+    """
     program, update = _program_from(header)
+    _check_tensors(program, tensors, len(header["vocabulary"]))
     text = Text(
         tuple(header["vocabulary"]), header["title"], header["source"], header["provenance"], tuple(header["labels"])
     )
@@ -92,13 +120,28 @@ def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace
         update,
         dict(tensors),
         text,
-        Observer(**header["observer"]),
-        _analysis_from(header["update"]),
-        Replay(header["replay"]["by"], header["replay"]["cells"]),
-        {id: _witness_from(w) for id, w in header["witnesses"].items()},
+        Observer(**_figures(header["observer"])),
+        _analysis_from(_figures(header["update"])),
+        replay(program, update, tensors),
+        {id: _witness_from(_figures(w)) for id, w in header["witnesses"].items()},
         None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
         tuple(header["derivations"]),
     )
+
+
+def _check_tensors(program: Program, tensors: Mapping[str, Array], vocabulary: int) -> None:
+    """Every quantity is there in its shape, every other face in the shape of its quantity, every token in range."""
+    for id in program.quantities:
+        if id not in tensors:
+            raise ValueError(f"{id} is missing")
+    for name, array in tensors.items():
+        id = name if name in program.quantities else name.rpartition(".")[0]
+        if array.shape != program.shape(id):
+            raise ValueError(f"{name} has shape {array.shape}, not {program.shape(id)}")
+    # Where a row is not scored its target may be anything.
+    for id, read in (("embed.t", tensors["embed.t"]), ("loss.y", tensors["loss.y"][tensors["loss.scored"] > 0])):
+        if not ((read >= 0) & (read < vocabulary)).all():
+            raise ValueError(f"{id} holds a token outside the vocabulary")
 
 
 def place_of(file: str) -> str:
@@ -229,7 +272,7 @@ def _program_from(header: Mapping[str, Any]) -> tuple[Program, tuple[Statement, 
             from_json(s["expr"]),
             s["adds"],
             s["consumer"],
-            replace(quantities[s["consumer"]].quantity, file=s["file"]),
+            dataclasses.replace(quantities[s["consumer"]].quantity, file=s["file"]),
             s["line"],
         )
         for s in header["statements"]
