@@ -59,7 +59,7 @@ def test_the_probabilities_of_all_sentences_sum_to_one_and_are_listed() -> None:
 
 
 def test_the_distribution_after_any_prefix_counted_from_the_list_is_that_of_the_grammar() -> None:
-    for prefix in [*OPEN][::7] + [()]:
+    for prefix in [(), *[*OPEN][::7]]:
         p = ZH.next_distribution([WORDS.index(word) for word in prefix])
         expected = {WORDS.index(word): float(share) for word, share in following(prefix).items()}
         assert set(np.flatnonzero(p)) == expected.keys()

@@ -296,9 +296,12 @@ def test_weights_that_are_no_safetensors_are_one_message(run: Path, content: byt
     assert "is damaged" in refusal(run).fact
 
 
-def test_a_tokenizer_of_another_kind_is_refused(run: Path) -> None:
-    resealed(run, "tokenizer.json", b'{"model": {"type": "WordPiece"}}')
-    assert "one token per character" in refusal(run).fact
+@pytest.mark.parametrize(
+    ("kind", "part"), [("Unigram", "one token per character"), ("WordPiece", "one token per word")]
+)
+def test_a_tokenizer_of_another_kind_or_a_damaged_one_is_refused(run: Path, kind: str, part: str) -> None:
+    resealed(run, "tokenizer.json", json.dumps({"model": {"type": kind}}).encode())
+    assert part in refusal(run).fact
 
 
 def test_a_missing_run_suggests_the_one_that_is_there(run: Path) -> None:

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from ..training import Step, TrainingConfig
 
 NAME = "clinic"
-STEPS = 500
-BATCH = 64  # sentences
+STEPS = 400
+BATCH = 128  # sentences
+LEARNING_RATE = 2e-3
+FLOOR = 0.0
+"""The last steps are as small as can be: at 1e-2, or with a floor, the loss was as good, but single probabilities ended
+0.01 to 0.03 beside the truth."""
+
 MEASURE_EVERY = 100  # steps
 EXAMPLES = 5  # sentences
 GIVEN = 5  # words of the notes' sentence, after which its symptom is predicted

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SECONDS = 20.0
 CONTEXT = 64
 BATCH = 16
+LEARNING_RATE = 1e-2
 SCORED = 131_072  # characters of the validation text that the final loss is measured on, at most
 SAMPLE = 400  # characters
 TEMPERATURE = 0.8
@@ -63,7 +64,10 @@ def train_command(
     batch: Annotated[
         int | None, typer.Option(help=f"Windows of text per step ({BATCH}; sentences of clinic: {clinic.BATCH}).")
     ] = None,
-    learning_rate: Annotated[float, typer.Option(help="Largest learning rate of the schedule.")] = 1e-2,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help=f"Largest of the schedule ({LEARNING_RATE:g}; clinic: {clinic.LEARNING_RATE:g})."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of first parameters, batches and sample.")] = 0,
     threads: Annotated[int | None, typer.Option(help="CPU threads (1 below d = 128, else up to 4).")] = None,
     lang: Annotated[Language | None, typer.Option(help="Language of clinic: zh, or its English twin.")] = None,
@@ -80,8 +84,11 @@ def train_command(
         seconds, steps = (None, clinic.STEPS) if of_language else (SECONDS, None)
     if batch is None:
         batch = clinic.BATCH if of_language else BATCH
+    if learning_rate is None:
+        learning_rate = clinic.LEARNING_RATE if of_language else LEARNING_RATE
     training = training_config(
-        {"seconds": seconds, "steps": steps, "batch": batch, "seed": seed, "threads": threads}, learning_rate
+        {"seconds": seconds, "steps": steps, "batch": batch, "seed": seed, "threads": threads},
+        {"learning_rate": learning_rate, **({"floor": clinic.FLOOR} if of_language else {})},
     )
     if of_language:
         _train_clinic(lang, {"d": d, "blocks": blocks, "heads": heads}, context, training, out)
@@ -286,8 +293,8 @@ def refuse_too_large(vocab_size: int, *, d: int, blocks: int, context: int) -> N
         )
 
 
-def training_config(values: dict[str, Any], learning_rate: float) -> TrainingConfig:
-    """The settings of the run; raises ``UserError`` naming the option that does not fit."""
+def training_config(values: dict[str, Any], optimizer: dict[str, float]) -> TrainingConfig:
+    """The settings of the run and of its optimizer; raises ``UserError`` naming the option that does not fit."""
     from pydantic import ValidationError
 
     from ..training import TrainingConfig
@@ -295,7 +302,7 @@ def training_config(values: dict[str, Any], learning_rate: float) -> TrainingCon
     if values["seconds"] is not None and values["steps"] is not None:
         raise UserError("Both --seconds and --steps were given.", "Either one bounds the run.", "Give one of them.")
     try:
-        return TrainingConfig.model_validate({**values, "optimizer": {"learning_rate": learning_rate}})
+        return TrainingConfig.model_validate({**values, "optimizer": optimizer})
     except ValidationError as problem:
         fault = problem.errors()[0]
         option = "--" + str(fault["loc"][-1]).replace("_", "-") if fault["loc"] else "an option"

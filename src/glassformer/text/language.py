@@ -84,7 +84,8 @@ class Language:
         """Inputs, targets and scored positions, each (b, width), of ``b`` sentences, one to a row.
 
         Each sentence is as probable as in ``sample``, but the draws are spread evenly over the list, which stands in the
-        order of the grammar: of every beginning a batch has the expected number, up to one. Raises ``UserError`` when the longest sentence has more than ``n`` words.
+        order of the grammar: of every beginning a batch has the expected number, up to one. Raises ``UserError`` when
+        the longest sentence has more than ``n`` words.
         """
         if self.scored.shape[1] > n:
             raise UserError(
