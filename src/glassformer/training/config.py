@@ -59,7 +59,7 @@ class TrainingConfig(_Frozen):
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     batch: int = Field(default=32, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**63)
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=256)
     optimizer: OptimizerConfig = OptimizerConfig()
     validation: ValidationConfig = ValidationConfig()
 
