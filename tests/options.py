@@ -19,6 +19,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "biases": (True, False),
     "head bias": (True, False),
     "tied head": (True, False),
+    "window": (None, 1, 3),
     "blocks": (1, 2),
 }
 
@@ -39,7 +40,7 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
         context=9,
         d=10,
         blocks=case["blocks"],
-        attention=AttentionConfig(heads=H, d_k=4, d_v=5, bias=case["biases"], kv_heads=kv_heads),
+        attention=AttentionConfig(heads=H, d_k=4, d_v=5, bias=case["biases"], kv_heads=kv_heads, window=case["window"]),
         norm=norm,
         ffn=ffn,
         positions=case["positions"],

@@ -31,6 +31,9 @@ OPTIONS = {
     "sinusoidal, RMSNorm after each part": WHOLE.model_copy(
         update={"positions": "sinusoidal", "norm": NormConfig(kind="rmsnorm", position="post")}
     ),
+    "sliding window": WHOLE.model_copy(
+        update={"attention": AttentionConfig(heads=2, d_k=6, d_v=5, window=3, bias=True)}
+    ),
 }
 
 

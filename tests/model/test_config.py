@@ -53,6 +53,7 @@ def test_plain_data_is_read() -> None:
         ({"attention": None}, "attention: "),
         ({"attention": {"heads": 6, "d_k": 3, "d_v": 3, "kv_heads": 4}}, "6 heads cannot share 4 key-value heads"),
         ({"attention": {"heads": 2, "d_k": 3, "d_v": 3, "kv_heads": 0}}, "attention.kv_heads: .*greater than 0"),
+        ({"attention": {"heads": 2, "d_k": 3, "d_v": 3, "window": 0}}, "attention.window: .*greater than 0"),
         ({"norm": {"eps": 0.0}}, "norm.eps: .*greater than 0"),
         ({"norm": {"eps": float("nan")}}, "norm.eps: .*"),
         ({"norm": {"eps": float("inf")}}, "norm.eps: .*finite"),

@@ -14,7 +14,7 @@ from torch import nn
 
 from decoders import CONFIGS, Inputs, Recorder, random_decoder, random_inputs
 from glassformer.errors import UserError
-from glassformer.model import Decoder, definitions, initialise
+from glassformer.model import AttentionConfig, Decoder, definitions, initialise
 from glassformer.notation import Place, Quantity, Say, id_at
 from options import OPTION_CONFIGS
 
@@ -63,6 +63,19 @@ def test_a_later_token_never_changes_an_earlier_row() -> None:
         changed = (model(tokens).logits != before).any(-1)[0].tolist()
         assert not any(changed[:position])
         assert all(changed[position:])
+
+
+def test_a_row_reads_no_further_back_than_its_window() -> None:
+    config = WHOLE.model_copy(
+        update={"blocks": 1, "attention": AttentionConfig(heads=2, d_k=3, d_v=4, bias=True, window=3)}
+    )
+    model, inputs = random_decoder(config), random_inputs(config)
+    before = model(inputs.tokens).logits
+    for position in range(inputs.tokens.shape[1]):
+        tokens = inputs.tokens.clone()
+        tokens[0, position] = (tokens[0, position] + 1) % config.vocab_size
+        changed = (model(tokens).logits != before).any(-1)[0].nonzero().flatten().tolist()
+        assert changed == list(range(position, min(position + 3, tokens.shape[1])))
 
 
 def test_rows_of_a_batch_do_not_see_each_other() -> None:

@@ -63,6 +63,7 @@ def _programs() -> Iterator[Program]:
         {},
         {"norm": {"kind": "rmsnorm"}},
         {"attention": {"heads": 4, "kv_heads": 2, "d_k": 6, "d_v": 5, "bias": True}},
+        {"attention": {"heads": 2, "d_k": 6, "d_v": 5, "bias": True, "window": 2}},
         {"tied_head": True},
         {"positions": "sinusoidal"},
         {"positions": "rope"},

@@ -30,7 +30,8 @@ class AttentionConfig(_Config):
 
     ``d_k``, ``d_v`` and ``d/H`` need not agree: the output projection leads back to ``d``. ``bias`` adds ``b_Q``,
     ``b_K``, ``b_V`` and ``b_O``. ``kv_heads`` (``G``) is how many heads have keys and values, each shared by ``H/G``
-    heads; None means one for each head.
+    heads; None means one for each head. ``window`` is how many positions a row may read, the last of them itself; None
+    means all up to itself.
     """
 
     heads: Size
@@ -38,6 +39,7 @@ class AttentionConfig(_Config):
     d_v: Size
     bias: bool = False
     kv_heads: Size | None = None
+    window: Size | None = None
 
     @model_validator(mode="after")
     def _heads_share_evenly(self) -> AttentionConfig:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError
-from glassformer.notation import Instance, Program, Say, build_program, place, silent
+from glassformer.notation import Program, Say, build_program, place, silent
 
 from .block import Block, block_definitions
 from .cache import KeyValueCache
@@ -30,7 +30,7 @@ from .head import Head, head_definitions
 from .initial import initialise
 from .inputs import check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
-from .mask import MASK, causal_mask
+from .mask import causal_mask, mask_definitions
 from .norm import build_norm, norm_definitions
 from .rotary import ROTARY_TABLES, Rotation, rotary_tables
 from .shapes import Bool, Float, Int
@@ -93,7 +93,7 @@ class Decoder(nn.Module):
         start = 0 if cache is None else cache.start(self, rows, n, say)
         X, pos = self.embed(tokens, say, start)
         shared = Shared(
-            causal_mask(n, tokens.device, say, _MASK, start),
+            causal_mask(n, self.config.attention.window, tokens.device, say, _MASK, start),
             self._rotation(pos, X.dtype, say),
             self._head_table(tokens.device, say),
         )
@@ -136,7 +136,7 @@ def definitions(config: DecoderConfig, n: int) -> Program:
     """
     if not 1 <= n <= config.context:
         raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
-    parts: list[Instance] = [embedding_definitions(config, "embed"), place(MASK, "mask", n_k="n")]
+    parts = [embedding_definitions(config, "embed"), mask_definitions(config.attention.window, "mask")]
     if config.positions == "rope":
         parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
     if config.attention.grouped:
@@ -162,6 +162,8 @@ def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
     }  # fmt: skip
     if attention.grouped and attention.kv_heads is not None:
         sizes["G"] = attention.kv_heads
+    if attention.window is not None:
+        sizes["window"] = attention.window
     if config.ffn is not None:
         sizes["d_ff"] = config.ffn.d_ff
     if config.positions in ("learned", "sinusoidal"):

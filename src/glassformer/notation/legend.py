@@ -36,6 +36,6 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset({"eps", "eta", "base"})
+HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window"})
 
 DIMENSIONS = frozenset(LETTERS.values())
