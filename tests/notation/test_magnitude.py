@@ -103,3 +103,10 @@ def test_bfloat16_keeps_eight_bits() -> None:
     import torch
 
     assert UNIT_ROUNDOFF["bfloat16"] == torch.finfo(torch.bfloat16).eps / 2
+
+
+def test_a_softmax_that_may_be_computed_anew_carries_the_rounding_of_its_exponent():
+    values = {"x": np.array([1.0, np.exp(-100.0), 0.0])}
+    read = magnitude(parse_expression("x[i]"), I, values, {"n": 3})
+    anew = magnitude(parse_expression("x[i]"), I, values, {"n": 3}, {"x"})
+    np.testing.assert_allclose(anew, read * [1, 101, 1], rtol=1e-12)

@@ -8,7 +8,7 @@ cell, so no tolerance is ever set by hand. Functions enter with their first-orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,22 +34,32 @@ REPLAY_FACTOR = 64.0
 UNIT_ROUNDOFF: Mapping[str, float] = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8}
 
 
-def magnitude(expr: Expr, letters: Letters, values: Values, scalars: Scalars) -> Array:
-    """The magnitude of each cell of ``expr``, with one axis per letter as in ``evaluate``; finite and non-negative."""
+def magnitude(expr: Expr, letters: Letters, values: Values, scalars: Scalars, softmaxes: Collection[str] = ()) -> Array:
+    """The magnitude of each cell of ``expr``, with one axis per letter as in ``evaluate``; finite and non-negative.
+
+    ``softmaxes`` names operands that are softmaxes and that a program may compute anew instead of reading them (automatic
+    differentiation of a log-sum-exp does): two stable ways to a coefficient ``a`` differ by ``u |ln a|`` relative, the
+    rounding of its exponent.
+    """
     sizes = {letter: int(scalars[dim]) for letter, dim in letters}
     with np.errstate(all="ignore"):
-        result = _Magnitude(values, scalars).of(expr, sizes, False)
+        result = _Magnitude(values, scalars, softmaxes).of(expr, sizes, False)
     order = tuple(letter for letter, _ in letters)
     full = np.broadcast_to(spread(result, order), tuple(sizes[letter] for letter in order))
     return np.where(np.isfinite(full), full, 0.0)
 
 
 class _Magnitude:
-    def __init__(self, values: Values, scalars: Scalars) -> None:
+    def __init__(self, values: Values, scalars: Scalars, softmaxes: Collection[str]) -> None:
         self.plain = Evaluator(values, scalars)
+        self.softmaxes = softmaxes
 
     def of(self, e: Expr, sizes: Mapping[str, int], guarded: bool) -> Named:
         match e:
+            case Ref(name, "", _) if name in self.softmaxes:
+                a = self.absolute(e, sizes, guarded)
+                cells = np.asarray(a.array)
+                return Named(cells * (1 + np.abs(np.log(np.where(cells > 0, cells, 1.0)))), a.letters)
             case Ref() | Num():
                 return self.absolute(e, sizes, guarded)
             case Neg(x):
