@@ -1,6 +1,6 @@
 # One word a job:
 #
-#   make demo        set up .venv, compute the small model, train one on real text, write two pages
+#   make demo        set up .venv, compute the small model, train two, let one write, write three pages
 #   make test        set up what tests need and run them all, in small
 #   make test-full   the tests that count everything and build clean environments
 #   make test-all    both
@@ -24,7 +24,7 @@ SHELL := bash
 
 PYTHON ?= python3
 TORCH ?= torch
-DEMO_SECONDS ?= 20
+DEMO_SECONDS ?= 45
 
 BIN := .venv/bin
 DONE := .venv/done
@@ -130,10 +130,14 @@ $(PLAYS): $(DONE)/venv constraints.txt
 demo: $(DONE)/package page $(PLAYS)
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	$(BIN)/glassformer trace toy24 --html $(DEMO)/toy24.html
-	$(BIN)/glassformer train $(PLAYS) --seconds $(DEMO_SECONDS) --out $(DEMO)/model
-	$(BIN)/glassformer trace $(DEMO)/model "To be, or not to be" --html $(DEMO)/plays.html
-	@echo; echo "Two pages to open in a browser, offline:"; echo "  $(DEMO)/toy24.html   24 parameters, every number to edit"
-	@echo "  $(DEMO)/plays.html   the model just trained, one sentence"
+	$(BIN)/glassformer train clinic --out $(DEMO)/clinic
+	$(BIN)/glassformer trace $(DEMO)/clinic 患者服用华法林后出现黑便。 --lang zh --html $(DEMO)/clinic.html
+	$(BIN)/glassformer train $(PLAYS) --seconds $(DEMO_SECONDS) --out $(DEMO)/plays
+	$(BIN)/glassformer generate $(DEMO)/plays --prompt "HAMLET" --temperature 0.8 --max-tokens 300
+	$(BIN)/glassformer trace $(DEMO)/plays "To be, or not to be" --html $(DEMO)/plays.html
+	@echo; echo "Three pages to open in a browser, offline:"; echo "  $(DEMO)/toy24.html    24 parameters, every number to edit"
+	@echo "  $(DEMO)/clinic.html   a model of a language whose probabilities are known"
+	@echo "  $(DEMO)/plays.html    a model of 38 plays, one sentence"
 
 wheel: $(DONE)/dev page
 	$(BIN)/python -m build --no-isolation --outdir dist

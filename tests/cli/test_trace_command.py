@@ -213,3 +213,17 @@ def test_an_ascii_terminal_still_gets_english_explanations_and_formulas():
 def test_no_standard_output_at_all_is_one_message():
     refused(run_alone("trace", "toy24", closed=True), "no standard output")
     refused(run_alone("trace", "toy24", "--json", "-", closed=True), "no standard output")
+
+
+def test_a_file_with_a_number_that_is_not_its_definitions_ends_with_one_and_names_it(capsys, tmp_path):
+    from glassformer.tracing import header_of, trace_toy24
+    from glassformer.tracing.file import write_trace_file
+
+    trace = trace_toy24()
+    values = {**trace.values, "blocks.0.attn.A": trace.values["blocks.0.attn.A"] + 1e-9}
+    write_trace_file(tmp_path / "wrong.trace", header_of(trace), values)
+    done = run(capsys, "trace", str(tmp_path / "wrong.trace"))
+    assert done.code == 1
+    assert "blocks.0.attn.A differs from its definition" in done.err
+    write_trace_file(tmp_path / "right.trace", header_of(trace), trace.values)
+    assert run(capsys, "trace", str(tmp_path / "right.trace")).code == 0

@@ -348,6 +348,7 @@ export const TEXTS = {
     "{dtype}; logits seen and unseen differ by {difference}.",
     "{dtype}；观察与不观察时 logits 相差 {difference}。",
   ],
+  observerOther: ["In {dtype}: {difference}.", "{dtype} 中：{difference}。"],
   aboutOffline: [
     "This file works without a network and sends nothing. Its parameters, tokens and numbers are all inside.",
     "这个文件不需要网络，也不发送任何内容；参数、词元和数值都在文件之内。",

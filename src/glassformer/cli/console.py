@@ -129,6 +129,11 @@ def matrix(array: Any, rows: Sequence[str] | None = None, columns: Sequence[str]
     if rows is not None:
         names = [visible(r, keep="") for r in rows]
         cells = [[name, *row] for name, row in zip([""] * (columns is not None) + names, cells, strict=True)]
+    return aligned(cells)
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of ``cells``, all of one length, as lines with right-aligned columns."""
     widths = [max(_width(row[k]) for row in cells) for k in range(len(cells[0]))]
     return ["  ".join(" " * (w - _width(c)) + c for c, w in zip(row, widths, strict=True)) for row in cells]
 

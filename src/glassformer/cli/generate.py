@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import UserError
-from .console import aside, stream, write_text
+from .console import aside, stream
+from .output import emit_json, refuse_existing
 from .stopping import stop_on_signal
 from .subject import Language
-from .trace import refuse_existing
 from .words import GENERATE
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def generate_command(
     if shown:
         aside(words[written.reason.name].format(n=len(written.choices), stop=written.stop))
     if json_path is not None:
-        _emit(report(loaded, prompt, ids, request, written), json_path, force)
+        emit_json(report(loaded, prompt, ids, request, written), json_path, force, indent=1)
     if written.reason is Reason.INTERRUPTED:
         raise typer.Exit(130)
 
@@ -96,13 +95,3 @@ def report(loaded: LoadedRun, prompt: str, ids: list[int], request: Request, wri
         "ended": written.reason.value,
         "stop": written.stop,
     }
-
-
-def _emit(data: dict[str, Any], path: str, force: bool) -> None:
-    from ..tracing.file import write_whole
-
-    text = json.dumps(data, allow_nan=False, indent=1) + "\n"
-    if path == "-":
-        write_text(text)
-    else:
-        write_whole(Path(path), text.encode("ascii"), replace=force)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +9,8 @@ import numpy as np
 import typer
 
 from ..errors import UserError
-from .console import write
+from .console import aside, write
+from .output import emit_json, refuse_existing
 from .subject import Language, Request, open_subject
 
 if TYPE_CHECKING:
@@ -43,13 +42,16 @@ def trace_command(
     lang: Annotated[Language, typer.Option(help="Language of names and of the page.")] = Language.en,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Compute forward, gradients, one update and forward again, with every number checked against its definition."""
+    """Compute forward, gradients, one update and forward again, with every number checked against its definition.
+
+    Exits with 1 when a number, a witness or an operation does not hold.
+    """
     for path in (json_path if json_path != "-" else None, html, out):
         refuse_existing(path, force)
     request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta))
     trace = open_subject(request)
     if json_path is not None:
-        _emit_json(trace, json_path, force)
+        emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)
     if html is not None:
         _write_page(trace, html, lang.value, force)
     if out is not None:
@@ -61,6 +63,19 @@ def trace_command(
 
         written = [str(path) for path in (json_path, html, out) if path is not None]
         write(summary(trace, lang.value) if not written else [f"wrote {path}" for path in written])
+    found = violations(trace)
+    for line in found:
+        aside(f"violated: {line}")
+    if found:
+        raise typer.Exit(1)
+
+
+def violations(trace: Trace) -> list[str]:
+    """What does not hold in ``trace``, a line each: replay, witnesses, completeness."""
+    lines = [f"{name} differs from its definition" for name in trace.replay.violations()]
+    lines += [f"the witnesses of {id}.grad disagree" for id, witness in trace.witnesses.items() if not witness.agree]
+    uncovered = () if trace.audit is None else trace.audit.uncovered
+    return [*lines, *(f"no definition covers {operation}" for operation in uncovered)]
 
 
 def rate_of(text: str | None) -> float | None:
@@ -79,43 +94,12 @@ def rate_of(text: str | None) -> float | None:
     return eta
 
 
-def refuse_existing(path: Path | str | None, force: bool) -> None:
-    """Raise ``UserError`` before any work is done when an output exists and is not to be replaced, or has no folder."""
-    if path is None:
-        return
-    path = Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder.", "Nothing was written.", "Give the path of a file in it.")
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is not a regular file.", "Nothing was written.", "Give the path of a file.")
-    if path.exists() and not force:
-        raise UserError(
-            f"{path} exists already.", "Nothing was overwritten.", "Give another path, or add --force to replace it."
-        )
-    if not path.parent.is_dir():
-        raise UserError(
-            f"There is no folder {path.parent}.", "Nothing was written.", "Make the folder first, or give another path."
-        )
-
-
-def _emit_json(trace: Trace, path: str, force: bool) -> None:
+def _as_json(trace: Trace) -> dict[str, Any]:
     from ..tracing import header_of, reference_json
-    from ..tracing.file import write_whole
 
     data = header_of(trace)
     data["values"] = {name: _nested(array) for name, array in trace.values.items()}
-    if trace.text.source == "toy24":
-        data = {**reference_json(trace), "trace": data}
-    text = json.dumps(data, allow_nan=False, indent=1 if trace.text.source == "toy24" else None) + "\n"
-    if path != "-":
-        write_whole(Path(path), text.encode("ascii"), replace=force)
-        return
-    if sys.stdout is None:
-        raise UserError(
-            "There is no standard output to print to.", "It was closed.", "Write to a file with --json FILE."
-        )
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    return {**reference_json(trace), "trace": data} if trace.text.source == "toy24" else data
 
 
 def _nested(array: Any) -> Any:

@@ -190,3 +190,38 @@ CLINIC = {
         "saved": "已保存于 {out}；接下来：",
     },
 }
+
+DATA = {
+    "en": {
+        "i": "i",
+        "segment": "segment",
+        "position": "position",
+        "token": "token",
+        "id": "id",
+        "target": "target",
+        "target id": "id",
+        "scored": "scored",
+        "yes": "yes",
+        "no": "no",
+        "row": "row {row}: {n} positions, {scored} scored",
+        "more": "… and {n} more",
+        "whole": "A position reads every position up to its own.",
+        "isolated": "A position reads the positions up to its own that have its segment.",
+    },
+    "zh": {
+        "i": "i",
+        "segment": "段",
+        "position": "位置",
+        "token": "Token",
+        "id": "编号",
+        "target": "目标",
+        "target id": "编号",
+        "scored": "计分",
+        "yes": "是",
+        "no": "否",
+        "row": "第 {row} 行：{n} 个位置，其中 {scored} 个计分",
+        "more": "……另有 {n} 个",
+        "whole": "每个位置可读自己及之前的所有位置。",
+        "isolated": "每个位置只读同一段中自己及之前的位置。",
+    },
+}

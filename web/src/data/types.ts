@@ -165,5 +165,6 @@ export interface Header {
   update: Update | null;
   replay: { worst: number; unit: string; cells: number; by: Record<string, number> };
   audit: { operations: number; uncovered: string[] } | null;
-  observer: { dtype: string; max_abs_logit_difference: number };
+  /** The trace's own arithmetic, and the same difference in other arithmetic (absent in old files). */
+  observer: { dtype: string; max_abs_logit_difference: number; others?: Record<string, number | null> };
 }

@@ -209,6 +209,9 @@ function About() {
             {observer
               ? t("observerTold", { dtype: observer.dtype, difference: rough(observer.max_abs_logit_difference) })
               : t("notRecorded")}
+            {Object.entries(observer?.others ?? {}).map(
+              ([dtype, difference]) => " " + t("observerOther", { dtype, difference: rough(difference ?? NaN) }),
+            )}
           </Fact>
         </tbody>
       </table>

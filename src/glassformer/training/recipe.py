@@ -1,0 +1,229 @@
+"""What a run is told, in one file: data, model, training, all with defaults, written and read as TOML.
+
+    [data]
+    tokenizer = "bytes"
+    [model]
+    d = 128
+    positions = "rope"
+    [training]
+    steps = 2000
+
+``ModelRecipe`` says in flat words what ``DecoderConfig`` says in nested ones; the vocabulary comes from the text. Every
+key can be set alone: ``settings(["model.d=128"])``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..errors import UserError, did_you_mean
+from ..model import DecoderConfig, read_config
+from ..text.visible import visible
+from .config import TrainingConfig
+
+Size = Field(default=None, ge=1)
+
+
+class _Part(BaseModel):
+    # strict: a size given as "8" or true is a mistake, not a size
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DataRecipe(_Part):
+    """How a text becomes tokens.
+
+    ``tokenizer`` is ``characters`` (one token each) or ``bytes`` (byte pairs merged until there are ``vocab_size``
+    tokens, or the text offers no more). ``isolated`` keeps documents that share a row from reading one another.
+    ``field`` is the field of a JSON line or the column of a Parquet table that holds the text. ``clinic`` is ``zh`` or
+    ``en`` where the run learns the clinic language in the place of a text; nothing else here applies then.
+    """
+
+    tokenizer: Literal["characters", "bytes"] = "characters"
+    vocab_size: int = Field(default=1024, ge=260, le=1_000_000)
+    isolated: bool = False
+    field: str = "text"
+    clinic: Literal["zh", "en"] | None = None
+
+
+class ModelRecipe(_Part):
+    """A decoder whose blocks are alike, but for the window.
+
+    ``d_k`` and ``d_v`` are ``d/heads`` unless given; ``d_ff`` is ``4 d``, with a gate two thirds of that, and 0 means no
+    feed-forward network. ``windowed`` says which blocks have the ``window``: all, or every other, the first among them.
+    ``dropout`` is the rate everywhere: embedding, attention, residual.
+    """
+
+    d: int = Field(default=64, ge=1)
+    blocks: int = Field(default=2, ge=1)
+    context: int = Field(default=64, ge=1)
+    heads: int = Field(default=4, ge=1)
+    kv_heads: int | None = Size
+    d_k: int | None = Size
+    d_v: int | None = Size
+    qk_norm: bool = False
+    window: int | None = Size
+    windowed: Literal["all", "alternate"] = "all"
+    d_ff: int | None = Field(default=None, ge=0)
+    activation: Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"] = "gelu"
+    gated: bool = False
+    norm: Literal["layernorm", "rmsnorm", "none"] = "layernorm"
+    norm_position: Literal["pre", "post"] = "pre"
+    final_norm: bool = True
+    eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
+    positions: Literal["learned", "sinusoidal", "rope", "none"] = "learned"
+    position_base: float = Field(default=10_000.0, gt=1, allow_inf_nan=False)
+    attention_bias: bool = False
+    ffn_bias: bool = True
+    head_bias: bool = False
+    tied_head: bool = False
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+
+    def config(self, vocab_size: int) -> DecoderConfig:
+        """The decoder for a vocabulary of ``vocab_size`` tokens. Raises ``UserError`` for sizes that do not fit."""
+        if self.d % self.heads and None in (self.d_k, self.d_v):
+            fitting = [h for h in range(1, self.d + 1) if self.d % h == 0]
+            near = sorted(sorted(fitting, key=lambda h: abs(h - self.heads))[:3])
+            raise UserError(
+                f"{self.heads} heads do not divide d = {self.d}.",
+                "",
+                f"Use {' or '.join(map(str, near))} heads, another d, or give d_k and d_v.",
+            )
+        window = [self.window if self.windowed == "all" or not number % 2 else None for number in range(self.blocks)]
+        return read_config(
+            {
+                "vocab_size": vocab_size,
+                "context": self.context,
+                "d": self.d,
+                "layers": tuple({"attention": {**self._attention(), "window": w}, "ffn": self._ffn()} for w in window),
+                "norm": self._norm(),
+                "position": {"kind": self.positions, "base": self.position_base},
+                "head": {"bias": self.head_bias, "tied": self.tied_head},
+                "dropout": dict.fromkeys(("embedding", "attention", "residual"), self.dropout),
+            }
+        )
+
+    def _attention(self) -> dict[str, Any]:
+        share = self.d // self.heads
+        return {
+            "heads": self.heads,
+            "d_k": self.d_k or share,
+            "d_v": self.d_v or share,
+            "kv_heads": self.kv_heads,
+            "bias": self.attention_bias,
+            "qk_norm": self.qk_norm,
+        }
+
+    def _ffn(self) -> dict[str, Any] | None:
+        if self.d_ff == 0:
+            return None
+        # A gate is a third matrix: two thirds of the width keep the number of parameters.
+        d_ff = self.d_ff or (8 * self.d // 3 if self.gated else 4 * self.d)
+        return {"d_ff": d_ff, "activation": self.activation, "gated": self.gated, "bias": self.ffn_bias}
+
+    def _norm(self) -> dict[str, Any] | None:
+        if self.norm == "none":
+            return None
+        return {"kind": self.norm, "eps": self.eps, "position": self.norm_position, "final": self.final_norm}
+
+
+class Recipe(_Part):
+    """``data``, ``model`` and ``training`` of one run."""
+
+    data: DataRecipe = DataRecipe()
+    model: ModelRecipe = ModelRecipe()
+    training: TrainingConfig
+
+    def toml(self) -> str:
+        """The recipe as a TOML file; what is not set is left out, as TOML has no word for it."""
+        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+
+def read_recipe(values: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Recipe:
+    """The recipe that plain nested ``values`` describe.
+
+    Raises ``UserError`` naming the key, by what ``names`` calls it where it is there, and the nearest one if it is unknown.
+    """
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as problem:
+        fault = problem.errors()[0]
+        key = ".".join(map(str, fault["loc"])) or "training"
+        said = visible((names or {}).get(key, key), keep="")
+        if fault["type"] == "extra_forbidden":
+            raise UserError(
+                f'There is no setting "{said}".', "", did_you_mean(key, _keys(Recipe))
+            ) from None
+        given = "" if fault["type"] == "missing" else f" cannot be {visible(str(fault['input']), keep='')}"
+        message = fault["msg"].removeprefix("Value error, ")
+        raise UserError(
+            f"{said}{given or ' is missing'}.", f"{message}.", "See glassformer train --help."
+        ) from None
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The nested values of the TOML file at ``path``. Raises ``UserError`` when it is missing or is no TOML."""
+    name = visible(str(path), keep="")
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"There is no file {name}.", "", "Give the path of a TOML file.") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{name} cannot be read.", f"{problem}.", "Give the path of a TOML file.") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise UserError(f"{name} is not TOML.", f"{problem}.", 'Write for example: [model] and below it d = 128')from None
+
+
+def settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """``["model.d=128"]`` as nested values; a value is TOML, or else a word. Raises ``UserError`` for any other form."""
+    values: dict[str, Any] = {}
+    for text in assignments:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        parts = key.split(".")
+        if not equals or not value or "" in parts:
+            raise UserError(
+                f'"{visible(text, keep="")}" does not set anything.', "", "Write for example --set model.d=128."
+            )
+        values = merged(values, _nested(parts, _value(value)))
+    return values
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, part by part; where they differ, ``second`` counts."""
+    both = dict(first)
+    for key, value in second.items():
+        before = both.get(key)
+        both[key] = merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+    return {parts[0]: value if len(parts) == 1 else _nested(parts[1:], value)}
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _keys(model: type[BaseModel], before: str = "") -> list[str]:
+    """Every dotted key that can be set."""
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        part = field.annotation
+        inside = isinstance(part, type) and issubclass(part, BaseModel)
+        keys += _keys(part, f"{before}{name}.") if inside and isinstance(part, type) else [before + name]
+    return keys
+
+
+def _without_none(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _without_none(value) for key, value in data.items() if value is not None}
+    return data
