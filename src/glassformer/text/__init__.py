@@ -3,9 +3,10 @@
 | file | what |
 |---|---|
 | ``files.py`` | a user's file to a string, or one clear error |
+| ``tokens.py`` | a text as tokens, and the special tokens |
 | ``characters.py`` | the tokenizer with one token per character |
 | ``words.py`` | the tokenizer with one token per word of a list |
-| ``tokenizer.py`` | which of them a saved one is |
+| ``tokenizer.py`` | what every tokenizer can do, which kind a saved one is, the ids of a prompt |
 | ``language.py`` | a language that can be listed: every sentence with its exact probability |
 | ``clinic.py`` | the clinic language, in Chinese and English |
 | ``batches.py`` | training and validation part, inputs and targets, random windows |
@@ -14,11 +15,12 @@
 """
 
 from .batches import Split, random_windows, require_window, shifted, split
-from .characters import CharacterTokenizer, Tokens
+from .characters import CharacterTokenizer
 from .clinic import clinic
 from .files import Source, read_source, read_text
 from .language import Language
-from .tokenizer import Tokenizer, read_tokenizer
+from .tokenizer import Tokenizer, prompt_ids, read_tokenizer
+from .tokens import Specials, Tokens
 from .visible import visible
 from .words import WordTokenizer
 
@@ -26,11 +28,13 @@ __all__ = [
     "CharacterTokenizer",
     "Language",
     "Source",
+    "Specials",
     "Split",
     "Tokenizer",
     "Tokens",
     "WordTokenizer",
     "clinic",
+    "prompt_ids",
     "random_windows",
     "read_source",
     "read_text",
