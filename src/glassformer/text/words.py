@@ -11,11 +11,10 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models
 
 from ..errors import UserError
-from .characters import Tokens
+from .tokens import Ids, Specials, Tokens, checked_ids, utf8
 from .visible import character_name, visible
 
 _LONGEST = 1 << 30  # characters WordPiece takes at once: the whole text, which has no other pieces
@@ -29,14 +28,16 @@ class WordTokenizer:
     def __init__(self, words: Sequence[str], end: str | None = None) -> None:
         """Take ``words`` in the order of their ids; ``end`` is the one that ends a text and never occurs in it.
 
-        Raises ``UserError`` for no word, an empty or a repeated one, or an ``end`` that is none of them.
+        Raises ``UserError`` for no word, an empty or a repeated one, half a surrogate pair, or an ``end`` that is none
+        of them.
         """
         if not words or "" in words or len(set(words)) != len(words):
             raise UserError("A word tokenizer needs different words, none of them empty.", "", "Name each word once.")
         if end is not None and end not in words:
             raise UserError(f'The end of text "{visible(end)}" is not one of the words.', "", "Add it to the words.")
+        utf8("".join(words))
         self.texts: tuple[str, ...] = tuple(words)
-        self.end_of_text: int | None = None if end is None else self.texts.index(end)
+        self.specials = Specials(end=None if end is None else self.texts.index(end))
         self._ids = {word: id for id, word in enumerate(words) if id != self.end_of_text}
         self._longest = max((len(word) for word in self._ids), default=0)
 
@@ -79,6 +80,11 @@ class WordTokenizer:
         """N, the number of tokens, the end of text among them."""
         return len(self.texts)
 
+    @property
+    def end_of_text(self) -> int | None:
+        """The id of the word that ends a text, if there is one."""
+        return self.specials.end
+
     def bytes_of(self, id: int) -> bytes:
         """The UTF-8 bytes of token ``id``; none for the end of text."""
         return b"" if id == self.end_of_text else self.texts[id].encode("utf-8")
@@ -101,17 +107,13 @@ class WordTokenizer:
             start = end
         return Tokens(np.array(ids, dtype=np.int64), np.array(spans, dtype=np.int64).reshape(-1, 2))
 
-    def decode(self, ids: NDArray[np.int64] | Sequence[int]) -> str:
+    def ids(self, text: str) -> Ids:
+        """The token ids (n,) of ``text`` without spans; errors as ``encode``."""
+        return self.encode(text).ids
+
+    def decode(self, ids: Ids | Sequence[int]) -> str:
         """The text of ``ids`` (n,), the end of text left out; raises ``UserError`` for an id outside 0..N-1."""
-        numbers = [int(id) for id in ids]
-        outside = next((id for id in numbers if not 0 <= id < self.vocab_size), None)
-        if outside is not None:
-            raise UserError(
-                f"There is no token {outside}.",
-                f"The vocabulary has the ids 0 to {self.vocab_size - 1}.",
-                "Decode with the tokenizer that was saved together with the model.",
-            )
-        return "".join(self.texts[id] for id in numbers if id != self.end_of_text)
+        return "".join(self.texts[id] for id in checked_ids(ids, self.vocab_size) if id != self.end_of_text)
 
     def _unknown(self, text: str, place: int) -> UserError:
         words = ", ".join(f'"{visible(word, keep="")}"' for word in list(self._ids)[:_NAMED])
