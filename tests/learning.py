@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from glassformer.model import Decoder, read_config
-from glassformer.text import CharacterTokenizer, Split, split
+from glassformer.text import CharacterTokenizer, Corpus, split
 
 WORDS = ("abc ", "bca ", "cab ")
 """After a letter alone the next is uncertain only at a space; after two tokens it is known inside a word."""
@@ -32,7 +32,7 @@ def words_text(count: int, seed: int = 0) -> str:
     return "".join(np.random.default_rng(seed).choice(WORDS, count))
 
 
-def tokens_of(text: str) -> tuple[CharacterTokenizer, Split]:
+def tokens_of(text: str) -> tuple[CharacterTokenizer, Corpus]:
     """Tokenizer and split of ``text``."""
     tokenizer = CharacterTokenizer.of_text(text)
     return tokenizer, split(tokenizer.ids(text))

@@ -45,11 +45,11 @@ def test_the_saved_model_has_the_losses_that_were_printed(
     printed = capsys.readouterr().out
     model, tokenizer, meta = load_run(tmp_path / "run")
     data = split(tokenizer.ids(text.read_text()))
-    loss = validation_loss(model, data.validation)
-    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(data.validation)
+    loss = validation_loss(model, data.validation(model.config.context, 64))
+    bigram = fit_bigram(data.train.ids, tokenizer.vocab_size).loss(data.held_out.ids)
     assert meta["validation_loss"] == pytest.approx(loss)
     assert meta["bigram_loss"] == pytest.approx(bigram)
-    assert meta["scored_characters"] == len(data.validation) - 1
+    assert meta["scored_characters"] == len(data.held_out) - 1
     assert f"validation loss   {loss:.3f} nats per character ({bigram - loss:.3f} below the bigram)" in printed
     assert f"character bigram  {bigram:.3f}" in printed
     assert meta["steps"] == 60

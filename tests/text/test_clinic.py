@@ -144,7 +144,7 @@ def test_the_same_seed_draws_the_same_sentences_and_another_seed_others() -> Non
 def test_a_batch_has_of_every_beginning_the_expected_number_up_to_one() -> None:
     generator = np.random.default_rng(5)
     for _ in range(20):
-        inputs, _, _ = ZH.batch(11, 64, generator)
+        inputs, *_ = ZH.batch(11, 64, generator)
         seen = Counter(tuple(WORDS[id] for id in row[:5]) for row in inputs)
         for prefix, probability in OPEN.items():
             if len(prefix) == 5:
@@ -160,8 +160,9 @@ def test_over_many_batches_each_sentence_comes_as_often_as_its_probability() -> 
 
 
 def test_in_a_batch_a_target_is_the_word_after_and_only_words_of_the_sentence_count() -> None:
-    inputs, targets, scored = ZH.batch(11, 32, np.random.default_rng(0))
+    inputs, targets, scored, segments = ZH.batch(11, 32, np.random.default_rng(0))
     assert np.array_equal(inputs[:, 1:], targets[:, :-1])
+    assert segments is None
     end = ZH.tokenizer.end_of_text
     for row, flags in zip(targets, scored, strict=True):
         assert (row[flags] == end).tolist() == [False] * (int(flags.sum()) - 1) + [True]

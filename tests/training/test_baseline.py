@@ -27,16 +27,16 @@ def plain_loss(text: str, counted: str, shares: tuple[float, float, float], size
 def test_the_loss_is_its_definition_character_by_character() -> None:
     text = "the cat sat on the mat; the dog did not. " * 4 + "zebra"
     tokenizer, data = tokens_of(text)
-    model = fit_bigram(data.train, tokenizer.vocab_size)
-    train, validation = tokenizer.decode(data.train), tokenizer.decode(data.validation)
-    assert model.loss(data.validation) == pytest.approx(
+    model = fit_bigram(data.train.ids, tokenizer.vocab_size)
+    train, validation = tokenizer.decode(data.train.ids), tokenizer.decode(data.held_out.ids)
+    assert model.loss(data.held_out.ids) == pytest.approx(
         plain_loss(validation, train, model.shares, tokenizer.vocab_size), rel=1e-12
     )
 
 
 def test_the_probabilities_after_each_token_sum_to_one_and_none_is_zero() -> None:
     tokenizer, data = tokens_of(words_text(50) + "xyz")
-    model = fit_bigram(data.train, tokenizer.vocab_size)
+    model = fit_bigram(data.train.ids, tokenizer.vocab_size)
     for token in range(tokenizer.vocab_size):
         p = model.probabilities(token)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)

@@ -12,10 +12,11 @@ import torch
 from pydantic import ValidationError
 
 from glassformer.errors import UserError
+from glassformer.text import TokenStream
 from glassformer.training import OptimizerConfig, Step, TrainingConfig, ValidationConfig, train, validation_loss
 from glassformer.training.baseline import fit_bigram
 from glassformer.training.config import default_threads
-from glassformer.training.loop import torch_threads
+from glassformer.training.loop import held_out, torch_threads
 from learning import tiny_decoder, tokens_of, words_text
 
 FAST = OptimizerConfig(learning_rate=1e-2)
@@ -43,7 +44,7 @@ def test_training_finds_what_a_bigram_cannot_see() -> None:
     steps = list(train(model, data, config(steps=200)))
     # Each word is 1 of 3 and settles its other letters: ln 3 nats per four characters is all there is to know.
     entropy = math.log(3) / 4
-    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(data.validation)
+    bigram = fit_bigram(data.train.ids, tokenizer.vocab_size).loss(data.held_out.ids)
     assert bigram > 0.6
     assert steps[-1].validation is not None
     assert entropy - 0.05 < steps[-1].validation < bigram - 0.2
@@ -69,7 +70,7 @@ def test_steps_are_counted_and_the_last_one_is_measured() -> None:
     steps = list(train(model, data, config(steps=7, validation=measured)))
     assert [step.step for step in steps] == list(range(1, 8))
     assert [step.step for step in steps if step.validation is not None] == [3, 5, 7]
-    assert steps[-1].validation == validation_loss(model, data.validation)
+    assert steps[-1].validation == validation_loss(model, held_out(data, model.config.context))
     assert steps[-1].left == 0
 
 
@@ -77,26 +78,28 @@ def test_validation_during_training_scores_the_stated_prefix() -> None:
     tokenizer, data = tokens_of(words_text(200))
     model = tiny_decoder(tokenizer.vocab_size)
     *_, last = train(model, data, config(steps=2, validation=ValidationConfig(times=1, prefix=20)))
-    assert last.validation == validation_loss(model, data.validation[:21])
+    part = TokenStream(data.held_out.ids[:21], data.held_out.starts)
+    assert last.validation == pytest.approx(validation_loss(model, part.validation_windows(8, 4)), rel=1e-6)
 
 
 @pytest.mark.parametrize("length", [2, 3, 9, 10, 17, 40])
 def test_the_validation_loss_is_the_mean_over_every_token_once(length: int) -> None:
     tokenizer, data = tokens_of(words_text(200))
     model = tiny_decoder(tokenizer.vocab_size, context=8).double()
-    ids = data.train[:length]
+    ids = data.train.ids[:length]
+    text = TokenStream(ids, data.train.starts)
     expected = []
     for position in range(1, length):
         start = (position - 1) // 8 * 8  # windows of 8 inputs, one after the other
         logits = model(torch.from_numpy(ids[None, start:position])).logits[0, -1]
         expected.append(-torch.log_softmax(logits, -1)[ids[position]].item())
-    assert validation_loss(model, ids) == pytest.approx(np.mean(expected), rel=1e-12)
+    assert validation_loss(model, text.validation_windows(8, 2)) == pytest.approx(np.mean(expected), rel=1e-12)
 
 
 def test_validation_leaves_mode_and_gradients_alone() -> None:
     tokenizer, data = tokens_of(words_text(50))
     model = tiny_decoder(tokenizer.vocab_size).train()
-    validation_loss(model, data.validation)
+    validation_loss(model, data.validation(8, 4))
     assert model.training
     assert all(p.grad is None for p in model.parameters())
 
@@ -165,7 +168,7 @@ def test_each_step_is_that_of_adamw_with_the_clipped_gradient_of_its_batch() -> 
     generator = np.random.default_rng(0)
     for k, rate in enumerate(rates, 1):
         starts = generator.integers(0, len(data.train) - 8, size=(16, 1))
-        window = torch.from_numpy(data.train[starts + np.arange(9)])
+        window = torch.from_numpy(data.train.ids[starts + np.arange(9)])
         inputs = {name: p.clone().requires_grad_() for name, p in theta.items()}
         out = torch.func.functional_call(by_hand, inputs, (window[:, :-1], window[:, 1:]))
         g = dict(zip(inputs, torch.autograd.grad(out.loss, list(inputs.values())), strict=True))

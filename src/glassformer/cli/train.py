@@ -12,7 +12,7 @@ import typer
 
 from .. import __version__
 from ..errors import UserError
-from ..text import CharacterTokenizer, Source, Split, read_source, require_window, split, visible
+from ..text import CharacterTokenizer, Corpus, Source, first_scored, read_source, require_window, split, visible
 from . import clinic
 from .console import write
 from .progress import shown
@@ -100,7 +100,7 @@ def train_command(
     tokenizer = CharacterTokenizer.of_text(source.text)
     data = split(tokenizer.ids(source.text))
     model = model_config(tokenizer.vocab_size, d=d, blocks=blocks, heads=heads, context=context)
-    require_window(data.train, context)
+    require_window(data.train.ids, context)
     result = run(source, tokenizer, data, model, training, out)
     write(["", *closing_lines(result, out, phrase(source.text[len(data.train) :], min(PHRASE, context)))])
     if result.stopped:
@@ -124,7 +124,7 @@ def _train_clinic(
 def run(
     source: Source,
     tokenizer: CharacterTokenizer,
-    data: Split,
+    data: Corpus,
     config: DecoderConfig,
     training: TrainingConfig,
     out: Path,
@@ -160,7 +160,7 @@ def run(
     return result
 
 
-def _train(model: Decoder, data: Split, training: TrainingConfig, folder: RunFolder, stop: Stop) -> Step:
+def _train(model: Decoder, data: Corpus, training: TrainingConfig, folder: RunFolder, stop: Stop) -> Step:
     from ..training import train
 
     last: Step | None = None
@@ -176,29 +176,32 @@ def _train(model: Decoder, data: Split, training: TrainingConfig, folder: RunFol
 
 
 def _measure(
-    model: Decoder, tokenizer: CharacterTokenizer, data: Split, training: TrainingConfig, last: Step, stop: Stop
+    model: Decoder, tokenizer: CharacterTokenizer, data: Corpus, training: TrainingConfig, last: Step, stop: Stop
 ) -> Result:
     from ..generation import generate
     from ..training import validation_loss
     from ..training.baseline import fit_bigram
+    from ..training.loop import held_out
 
-    text = data.validation[: SCORED + 1]
-    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(text)
+    text = data.held_out.tokens(0, SCORED + 1)
+    bigram = fit_bigram(data.train.tokens(0, len(data.train)), tokenizer.vocab_size).loss(text)
     # The sample continues a line break where there is one, so that it starts like a line of the text.
     prompt = "\n" if "\n" in tokenizer.texts else tokenizer.decode(text[:1])
     ids = generate(model, tokenizer.encode(prompt).ids.tolist(), SAMPLE, temperature=TEMPERATURE, seed=training.seed)
+    validation = validation_loss(model, first_scored(held_out(data, model.config.context), SCORED))
+    assert validation is not None
     return Result(
         steps=last.step,
         seconds=last.elapsed,
         stopped=stop.wanted,
-        validation=validation_loss(model, text),
+        validation=validation,
         bigram=bigram,
         scored=len(text) - 1,
         sample=tokenizer.decode(list(ids)),
     )
 
 
-def facts(source: Source, data: Split, training: TrainingConfig, result: Result, parameters: int) -> dict[str, Any]:
+def facts(source: Source, data: Corpus, training: TrainingConfig, result: Result, parameters: int) -> dict[str, Any]:
     """What the manifest says about the run."""
     import torch
 

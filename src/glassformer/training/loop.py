@@ -5,35 +5,20 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from ..errors import UserError
 from ..model import Decoder
-from ..text.batches import Ids, scoring_windows
+from ..text.batches import Batch, Data, first_scored
 from .config import OptimizerConfig, TrainingConfig, default_threads
 
 Clock = Callable[[], float]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _SCORING_TOKENS = 4096  # tokens in one batch of validation: enough to keep the CPU busy, little memory
-
-
-@runtime_checkable
-class Data(Protocol):
-    """What can be trained on: ``batch`` gives inputs, targets and scored positions (None: all), each (b, n) or narrower.
-
-    ``validation`` (1 + m,) holds the tokens whose loss is taken during training; None where there are none.
-    """
-
-    @property
-    def validation(self) -> Ids | None: ...
-
-    def batch(self, n: int, b: int, generator: np.random.Generator) -> tuple[Ids, Ids, Flags | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,7 @@ class Step:
 def train(model: Decoder, data: Data, config: TrainingConfig, *, clock: Clock = time.perf_counter) -> Iterator[Step]:
     """Train ``model`` in place and yield one ``Step`` after each update.
 
-    Batches are drawn from ``data`` by ``config.seed`` alone (random windows of a ``Split``). Torch uses
+    Batches are drawn from ``data`` by ``config.seed`` alone (random windows of a ``Corpus``). Torch uses
     ``config.threads`` threads while a step runs, and as many as before whenever the caller has the word. With ``seconds``
     no step is begun that would probably end after the budget (one step is always made); the time the caller spends
     between steps counts. With ``steps`` the last step has a validation loss.
@@ -65,13 +50,13 @@ def train(model: Decoder, data: Data, config: TrainingConfig, *, clock: Clock = 
     generator = np.random.default_rng(config.seed)
     optimizer = _adamw(model, config.optimizer)
     watch = _Watch(config, clock)
-    validation = None if data.validation is None else data.validation[: config.validation.prefix + 1]
+    context = model.config.context
     threads = config.threads or default_threads(model.config.d)
     model.train()
     while (share := watch.share()) < 1:
         with torch_threads(threads):
             rate = config.optimizer.rate(share)
-            batch = data.batch(model.config.context, config.batch, generator)
+            batch = data.batch(context, config.batch, generator)
             loss = _update(model, optimizer, batch, rate, config.optimizer.clip)
             if not math.isfinite(loss):
                 raise UserError(
@@ -79,31 +64,35 @@ def train(model: Decoder, data: Data, config: TrainingConfig, *, clock: Clock = 
                     f"The learning rate was {rate:.2g}.",
                     "Use a smaller learning rate.",
                 )
-            watch.step_done(batch[0].size)
+            watch.step_done(batch.tokens.size)
             measured = None
-            if validation is not None and watch.validation_due():
+            if watch.validation_due():
                 started = clock()
-                measured = validation_loss(model, validation)
+                measured = validation_loss(model, first_scored(held_out(data, context), config.validation.prefix))
                 watch.validated(clock() - started)
         yield watch.report(loss, measured, rate)
 
 
-def validation_loss(model: Decoder, ids: Ids) -> float:
-    """Mean loss (nats per token) over ``ids[1:]``, each token scored exactly once; ``ids`` (1 + m,), m at least 1.
+def held_out(data: Data, context: int) -> Iterator[Batch]:
+    """The validation text of ``data`` in batches of a size that keeps the CPU busy and needs little memory."""
+    return data.validation(context, max(1, _SCORING_TOKENS // context))
 
-    The text is cut into windows of the model's context length without overlap, so a token sees between 1 and that many
-    tokens before it. The sum is taken in float64 and no gradient is kept.
+
+def validation_loss(model: Decoder, batches: Iterable[Batch]) -> float | None:
+    """Mean loss (nats per token) over the scored positions of ``batches``; None where there are none.
+
+    The sum is taken in float64 and no gradient is kept.
     """
-    context = model.config.context
-    total = 0.0
+    total, count = 0.0, 0
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        for inputs, targets in scoring_windows(ids, context, max(1, _SCORING_TOKENS // context)):
-            loss = model(torch.from_numpy(inputs), torch.from_numpy(targets)).loss
-            total += float(loss) * targets.size
+        for tokens, targets, scored, _ in batches:
+            loss = model(torch.from_numpy(tokens), torch.from_numpy(targets), torch.from_numpy(scored)).loss
+            total += float(loss) * int(scored.sum())
+            count += int(scored.sum())
     model.train(was_training)
-    return total / (len(ids) - 1)
+    return total / count if count else None
 
 
 @contextlib.contextmanager
@@ -117,15 +106,11 @@ def torch_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _update(
-    model: Decoder, optimizer: torch.optim.Optimizer, batch: tuple[Ids, Ids, Flags | None], rate: float, clip: float
-) -> float:
-    inputs, targets, scored = batch
+def _update(model: Decoder, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, clip: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad(set_to_none=True)
-    mask = None if scored is None else torch.from_numpy(scored)
-    loss = model(torch.from_numpy(inputs), torch.from_numpy(targets), mask).loss
+    loss = model(torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets), torch.from_numpy(batch.scored)).loss
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
     value = float(loss.detach())
