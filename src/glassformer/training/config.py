@@ -22,9 +22,10 @@ class _OfOneKind(_Frozen):
 
     @model_validator(mode="after")
     def _nothing_without_effect(self) -> _OfOneKind:
-        for name in self._foreign() & self.model_fields_set:
-            kinds = " and ".join(kind for kind, names in self._belongings().items() if name in names)
-            raise ValueError(f"{name} belongs to {kinds}; {self.model_dump()['kind']} has none")
+        own, belongings = self._belongings()
+        for name in sorted(self._foreign() & self.model_fields_set):
+            kinds = " and ".join(kind for kind, names in belongings.items() if name in names)
+            raise ValueError(f"{name} belongs to {kinds}; {own} has none")
         return self
 
     @model_serializer(mode="wrap")
@@ -33,12 +34,11 @@ class _OfOneKind(_Frozen):
         return {name: value for name, value in handler(self).items() if name not in foreign}
 
     def _foreign(self) -> set[str]:
-        belongings = self._belongings()
-        own = belongings[getattr(self, "kind")]  # noqa: B009 - declared by each subclass with its own kinds
-        return {name for names in belongings.values() for name in names if name not in own}
+        own, belongings = self._belongings()
+        return {name for names in belongings.values() for name in names if name not in belongings[own]}
 
-    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
-        """By kind, the names of the settings that not every kind has."""
+    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+        """Its kind, and by kind the names of the settings that not every kind has."""
         raise NotImplementedError
 
 
@@ -59,8 +59,8 @@ class OptimizerConfig(_OfOneKind):
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     clip: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
 
-    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
-        return {"adamw": ("beta_1", "beta_2", "eps", "weight_decay"), "gradient_descent": ()}
+    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+        return self.kind, {"adamw": ("beta_1", "beta_2", "eps", "weight_decay"), "gradient_descent": ()}
 
 
 class ScheduleConfig(_OfOneKind):
@@ -95,8 +95,8 @@ class ScheduleConfig(_OfOneKind):
         over = min(1.0, (share - self.warmup) / (1 - self.warmup))
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * over)) / 2
 
-    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
-        return {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()}
+    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+        return self.kind, {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()}
 
 
 class ValidationConfig(_Frozen):
