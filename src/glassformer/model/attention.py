@@ -29,6 +29,7 @@ from glassformer.notation import Instance, Kind, Place, Say, group, place, quant
 from . import grouped
 from .cache import LayerCache
 from .config import AttentionConfig, DecoderConfig
+from .mask import mask_id
 from .rotary import ROTATED_KEYS, ROTATED_QUERIES, ROTATION
 from .shapes import Bool, Float, Int
 from .shared import Shared
@@ -97,18 +98,19 @@ OUTPUT = group("output projection", OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED)
 
 def attention_definitions(config: DecoderConfig, path: str, X: str, layer: int) -> list[Instance]:
     """The placed groups of attention at ``path`` that reads the rows ``X``; its output is ``path.O``."""
-    shares = config.attention.grouped
-    absent = () if config.attention.bias else (QUERY_BIAS, KEY_BIAS, VALUE_BIAS)
+    attention = config.layers[layer].attention
+    shares = attention.grouped
+    absent = () if attention.bias else (QUERY_BIAS, KEY_BIAS, VALUE_BIAS)
     projections = GROUPED_PROJECTIONS if shares else PROJECTIONS
     parts = [place(projections, path, layer=layer, X=X, M=X, n_k="n", **{q.name: None for q in absent})]
     Q, K, V = (f"{path}.{name}" for name in "QKV")
-    if config.positions == "rope":
+    if config.position.kind == "rope":
         tables = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
         parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G="G" if shares else "H", **tables))
         Q, K = f"{path}.{ROTATED_QUERIES.name}", f"{path}.{ROTATED_KEYS.name}"
     mixing, heads = (GROUPED_MIXING, {"kv": "heads.kv"}) if shares else (MIXING, {})
-    parts.append(place(mixing, path, layer=layer, Q=Q, K=K, V=V, allowed="mask.allowed", n_k="n", **heads))
-    no_bias = {} if config.attention.bias else {OUTPUT_BIAS.name: None}
+    parts.append(place(mixing, path, layer=layer, Q=Q, K=K, V=V, allowed=mask_id(config, layer), n_k="n", **heads))
+    no_bias = {} if attention.bias else {OUTPUT_BIAS.name: None}
     parts.append(place(OUTPUT, path, layer=layer, Z=f"{path}.Z", **no_bias))
     return parts
 
@@ -162,6 +164,7 @@ class Attention(nn.Module):
     def __init__(self, d: int, config: AttentionConfig, at: Place) -> None:
         super().__init__()
         self.at = at
+        self.windowed = config.window is not None
         H, G, d_k, d_v = config.heads, config.kv_heads or config.heads, config.d_k, config.d_v
         self.W_Q = nn.Parameter(torch.zeros(d, H, d_k))
         self.W_K = nn.Parameter(torch.zeros(d, G, d_k))
@@ -195,7 +198,7 @@ class Attention(nn.Module):
             # Keys are kept as they were rotated: a position does not change when others follow.
             K, V = past.extended(K, V)
         attention = fused_attention if say is silent else explicit_attention
-        Z = attention(Q, K, V, shared.allowed, say, self.at, shared.kv)
+        Z = attention(Q, K, V, shared.mask(self.windowed), say, self.at, shared.kv)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741
         return say(PROJECTED, O if self.b_O is None else O + self.b_O, self.at)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity
+from glassformer.notation import Instance, Kind, Say, group, place, quantity
 
 from .attention import Attention, attention_definitions
 from .cache import LayerCache
@@ -42,15 +42,16 @@ FEED_FORWARD_RESIDUAL = group("feed-forward residual", AFTER_FEED_FORWARD)
 class Block(nn.Module):
     """Attention mixes positions, the feed-forward network transforms each; ``definitions`` below mirrors the wiring."""
 
-    def __init__(self, config: DecoderConfig, at: Place) -> None:
+    def __init__(self, config: DecoderConfig, layer: int) -> None:
         super().__init__()
-        self.at = at
+        at = self.at = ("blocks", layer)
         norm, d = config.norm, config.d
+        attention, ffn = config.layers[layer].attention, config.layers[layer].ffn
         self.post = norm is not None and norm.position == "post"
         self.norm1 = None if norm is None else build_norm(d, norm, (*at, "norm1"))
-        self.attn = Attention(d, config.attention, (*at, "attn"))
-        self.norm2 = None if norm is None or config.ffn is None else build_norm(d, norm, (*at, "norm2"))
-        self.ffn = None if config.ffn is None else FeedForward(d, config.ffn, (*at, "ffn"))
+        self.attn = Attention(d, attention, (*at, "attn"))
+        self.norm2 = None if norm is None or ffn is None else build_norm(d, norm, (*at, "norm2"))
+        self.ffn = None if ffn is None else FeedForward(d, ffn, (*at, "ffn"))
 
     def forward(
         self, X: Float[Tensor, "b i r"], shared: Shared, say: Say, past: LayerCache | None = None
@@ -69,7 +70,7 @@ class Block(nn.Module):
 
 def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[Instance], str]:
     """The placed groups of block ``layer`` that reads the stream ``X``, and the id of the stream after it."""
-    path, norm = f"blocks.{layer}", config.norm
+    path, norm, ffn = f"blocks.{layer}", config.norm, config.layers[layer].ffn
     parts: list[Instance] = []
 
     def normed(number: int, rows: str, position: str) -> str:
@@ -83,9 +84,9 @@ def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[I
     parts += attention_definitions(config, f"{path}.attn", Y, layer)
     parts.append(place(ATTENTION_RESIDUAL, path, layer=layer, X=X, O=f"{path}.attn.O"))
     R = normed(1, f"{path}.R", "post")
-    if config.ffn is None:
+    if ffn is None:
         return parts, R
     Y = normed(2, R, "pre")
-    parts += feed_forward_definitions(config.ffn, f"{path}.ffn", Y, layer)
+    parts += feed_forward_definitions(ffn, f"{path}.ffn", Y, layer)
     parts.append(place(FEED_FORWARD_RESIDUAL, path, layer=layer, R=R, F=f"{path}.ffn.F"))
     return parts, normed(2, f"{path}.X", "post")

@@ -45,9 +45,9 @@ SINUSOIDAL_EMBEDDING = group("embedding", TOKENS, POSITIONS, TOKEN_TABLE, PAIR, 
 
 def embedding_definitions(config: DecoderConfig, path: str) -> Instance:
     """The placed embedding at ``path``; its output is ``path.X``."""
-    if config.positions == "sinusoidal":
+    if config.position.kind == "sinusoidal":
         return place(SINUSOIDAL_EMBEDDING, path)
-    absent = {"learned": (), "rope": (POSITION_TABLE,), "none": (POSITION_TABLE, POSITIONS)}[config.positions]
+    absent = {"learned": (), "rope": (POSITION_TABLE,), "none": (POSITION_TABLE, POSITIONS)}[config.position.kind]
     return place(EMBEDDING, path, **{q.name: None for q in absent})
 
 
@@ -57,9 +57,9 @@ class Embedding(nn.Module):
     def __init__(self, config: DecoderConfig, at: Place) -> None:
         super().__init__()
         self.at = at
-        self.positions, self.base, self.context = config.positions, config.position_base, config.context
+        self.positions, self.base, self.context = config.position.kind, config.position.base, config.context
         self.E = nn.Parameter(torch.zeros(config.vocab_size, config.d))
-        self.P = nn.Parameter(torch.zeros(config.context, config.d)) if config.positions == "learned" else None
+        self.P = nn.Parameter(torch.zeros(config.context, config.d)) if self.positions == "learned" else None
 
     def forward(
         self, t: Int[Tensor, "b i"], say: Say, start: int = 0
