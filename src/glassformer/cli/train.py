@@ -88,7 +88,8 @@ def train_command(
         learning_rate = clinic.LEARNING_RATE if of_language else LEARNING_RATE
     training = training_config(
         {"seconds": seconds, "steps": steps, "batch": batch, "seed": seed, "threads": threads},
-        {"learning_rate": learning_rate, **({"floor": clinic.FLOOR} if of_language else {})},
+        {"learning_rate": learning_rate},
+        {"floor": clinic.FLOOR} if of_language else {},
     )
     if of_language:
         _train_clinic(lang, {"d": d, "blocks": blocks, "heads": heads}, context, training, out)
@@ -296,8 +297,8 @@ def refuse_too_large(vocab_size: int, *, d: int, blocks: int, context: int) -> N
         )
 
 
-def training_config(values: dict[str, Any], optimizer: dict[str, float]) -> TrainingConfig:
-    """The settings of the run and of its optimizer; raises ``UserError`` naming the option that does not fit."""
+def training_config(values: dict[str, Any], optimizer: dict[str, float], schedule: dict[str, float]) -> TrainingConfig:
+    """The settings of the run, its optimizer and its schedule; raises ``UserError`` naming the option that does not fit."""
     from pydantic import ValidationError
 
     from ..training import TrainingConfig
@@ -305,7 +306,7 @@ def training_config(values: dict[str, Any], optimizer: dict[str, float]) -> Trai
     if values["seconds"] is not None and values["steps"] is not None:
         raise UserError("Both --seconds and --steps were given.", "Either one bounds the run.", "Give one of them.")
     try:
-        return TrainingConfig.model_validate({**values, "optimizer": optimizer})
+        return TrainingConfig.model_validate({**values, "optimizer": optimizer, "schedule": schedule})
     except ValidationError as problem:
         fault = problem.errors()[0]
         option = "--" + str(fault["loc"][-1]).replace("_", "-") if fault["loc"] else "an option"
