@@ -2,170 +2,108 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..text.clinic import clinic, sentence
-from .console import write
-from .progress import shown
-from .stopping import stop_on_signal
+from .running import Measured
 from .words import CLINIC
 
 if TYPE_CHECKING:
-    from ..model import Decoder, DecoderConfig
-    from ..text import Language
-    from ..training import Step, TrainingConfig
+    from ..model import Decoder
+    from ..text import Language, WordTokenizer
+    from ..training import Outcome
 
 NAME = "clinic"
-STEPS = 400
-BATCH = 128  # sentences
-LEARNING_RATE = 2e-3
-FLOOR = 0.0
-"""The last steps are as small as can be: at 1e-2, or with a floor, the loss was as good, but single probabilities ended
-0.01 to 0.03 beside the truth."""
-
-MEASURE_EVERY = 100  # steps
 EXAMPLES = 5  # sentences
 GIVEN = 5  # words of the notes' sentence, after which its symptom is predicted
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """How a run ended: ``divergence`` in nats per word, and the probability of the notes' symptom beside the true one."""
+class ClinicSubject:
+    """The clinic language in ``lang``: zh, or its English twin."""
 
-    steps: int
-    seconds: float
-    stopped: bool
-    divergence: float
-    probability: float
-    true_probability: float
-    samples: tuple[str, ...]
+    lang: str
+    data: Language
 
+    @classmethod
+    def of(cls, lang: str) -> ClinicSubject:
+        return cls(lang, clinic(lang))
 
-def train_clinic(lang: str, config: DecoderConfig, training: TrainingConfig, out: Path) -> Result:
-    """Train, measure, sample and save into the new folder ``out``; raises ``UserError``."""
-    import torch
+    @property
+    def tokenizer(self) -> WordTokenizer:
+        return self.data.tokenizer
 
-    from ..model import Decoder
-    from ..training import RunFolder
-    from ..training.config import default_threads
-    from ..training.loop import torch_threads
+    @property
+    def context(self) -> int:
+        """Positions that the longest sentence needs."""
+        return self.data.scored.shape[1]
 
-    language, words = clinic(lang), CLINIC[lang]
-    model = Decoder(config, torch.Generator().manual_seed(training.seed))
-    parameters = sum(p.numel() for p in model.parameters())
-    write(
-        [
+    def opening(self, model: Decoder) -> list[str]:
+        words, language = CLINIC[self.lang], self.data
+        parameters = sum(p.numel() for p in model.parameters())
+        return [
             words["language"].format(m=len(language.rows), N=language.tokenizer.vocab_size, H=language.entropy),
             words["not medicine"],
-            words["model"].format(parameters=parameters, blocks=config.blocks, d=config.d),
+            words["model"].format(parameters=parameters, blocks=model.config.blocks, d=model.config.d),
         ]
-    )
-    folder = RunFolder(out)
-    try:
-        with stop_on_signal() as stop, torch_threads(training.threads or default_threads(config.d)):
-            last: Step | None = None
-            for step in shown(_measured(model, language, training)):
-                if step.validation is not None or step.step % 10 == 1:
-                    folder.log(step=step.step, loss=step.loss, validation=step.validation,
-                               learning_rate=step.learning_rate, elapsed=round(step.elapsed, 3))  # fmt: skip
-                last = step
-                if stop.wanted:
+
+    def measure(self, model: Decoder, outcome: Outcome, out: Path) -> Measured:
+        from ..training import log_probabilities
+
+        divergence = self.data.divergence(log_probabilities(model, self.data))
+        p, truth = self._symptom(model)
+        written = self._sentences(model)
+        words, text = CLINIC[self.lang], sentence(self.lang)
+        folder = shlex.quote(str(out))
+        event = f"p({text[GIVEN].strip()} | {''.join(text[:GIVEN])})"
+        stopped = [words["stopped"].format(steps=outcome.steps), words["go on"].format(out=folder)]
+        facts = {
+            "origin": f"the clinic language ({self.lang}), sentences sampled from its grammar; not medicine",
+            "entropy": self.data.entropy,
+            "divergence": divergence,
+            "probability": p,
+            "true_probability": truth,
+        }
+        lines = [
+            words["sampled"],
+            *(f"  {line}" for line in written),
+            words["not medicine"],
+            "",
+            *(stopped if outcome.stopped else []),
+            words["steps"].format(steps=outcome.steps, seconds=outcome.seconds),
+            words["divergence"].format(kl=divergence, H=self.data.entropy),
+            words["probability"].format(event=event, model=p, truth=truth),
+            "",
+            words["saved"].format(out=out),
+            f"glassformer trace {folder} {shlex.quote(''.join(text))} --lang {self.lang} --html page.html",
+            f"glassformer generate {folder} --prompt {shlex.quote(text[0])} --lang {self.lang}",
+        ]
+        return Measured(facts, "\n".join([words["sampled"], words["not medicine"], *written, ""]), lines)
+
+    def _symptom(self, model: Decoder) -> tuple[float, float]:
+        """The probability of the notes' symptom after the words before it: the model's, and the true one."""
+        import torch
+
+        ids = self.tokenizer.encode("".join(sentence(self.lang))).ids.tolist()
+        given, symptom = ids[:GIVEN], ids[GIVEN]
+        with torch.no_grad():
+            p = torch.softmax(model(torch.tensor([given])).logits[0, -1].double(), -1)[symptom]
+        return float(p), float(self.data.next_distribution(given)[symptom])
+
+    def _sentences(self, model: Decoder) -> tuple[str, ...]:
+        """Sentences the model writes after the first word of the notes' own."""
+        from ..generation import generate
+
+        first = self.tokenizer.encode(sentence(self.lang)[0]).ids.tolist()
+        written: list[str] = []
+        for seed in range(EXAMPLES):
+            ids = list(first)
+            for token in generate(model, first, model.config.context, seed=seed):
+                if token == self.tokenizer.end_of_text:
                     break
-            assert last is not None
-            result = measure(model, language, lang, last, stop.wanted)
-    except BaseException:
-        folder.abandon()
-        raise
-    samples = "\n".join([words["sampled"], words["not medicine"], *result.samples, ""])
-    folder.save(model, language.tokenizer, meta=facts(language, lang, training, result, parameters), samples=samples)
-    write(["", *closing_lines(result, language, lang, out)])
-    return result
-
-
-def _measured(model: Decoder, language: Language, training: TrainingConfig) -> Iterator[Step]:
-    """The steps of training; every so often with the exact expected loss, which needs no validation text."""
-    from ..training import log_probabilities, train
-
-    for step in train(model, language, training):
-        if step.step % MEASURE_EVERY:
-            yield step
-        else:
-            yield dataclasses.replace(step, validation=language.loss(log_probabilities(model, language)))
-
-
-def measure(model: Decoder, language: Language, lang: str, last: Step, stopped: bool) -> Result:
-    """KL to the truth over all prefixes, the notes' prediction, and sentences the model writes."""
-    import torch
-
-    from ..generation import generate
-    from ..training import log_probabilities
-
-    tokenizer = language.tokenizer
-    ids = tokenizer.encode("".join(sentence(lang))).ids.tolist()
-    given, symptom = ids[:GIVEN], ids[GIVEN]
-    with torch.no_grad():
-        p = torch.softmax(model(torch.tensor([given])).logits[0, -1].double(), -1)[symptom]
-    samples: list[str] = []
-    for seed in range(EXAMPLES):
-        written = ids[:1]
-        for token in generate(model, ids[:1], model.config.context, seed=seed):
-            if token == tokenizer.end_of_text:
-                break
-            written.append(token)
-        samples.append(tokenizer.decode(written))
-    return Result(
-        steps=last.step,
-        seconds=last.elapsed,
-        stopped=stopped,
-        divergence=language.divergence(log_probabilities(model, language)),
-        probability=float(p),
-        true_probability=float(language.next_distribution(given)[symptom]),
-        samples=tuple(samples),
-    )
-
-
-def facts(language: Language, lang: str, training: TrainingConfig, result: Result, parameters: int) -> dict[str, Any]:
-    """What the manifest says about the run."""
-    import torch
-
-    return {
-        "version": __version__,
-        "torch": torch.__version__,
-        "origin": f"the clinic language ({lang}), sentences sampled from its grammar; not medicine",
-        "parameters": parameters,
-        "training": training.model_dump(mode="json"),
-        "steps": result.steps,
-        "seconds": round(result.seconds, 3),
-        "stopped_early": result.stopped,
-        "entropy": language.entropy,
-        "divergence": result.divergence,
-        "probability": result.probability,
-        "true_probability": result.true_probability,
-    }
-
-
-def closing_lines(result: Result, language: Language, lang: str, out: Path) -> list[str]:
-    """What is printed at the end: sentences, the distance to the truth, the next commands."""
-    words, text = CLINIC[lang], sentence(lang)
-    folder = shlex.quote(str(out))
-    event = f"p({text[GIVEN].strip()} | {''.join(text[:GIVEN])})"
-    return [
-        words["sampled"],
-        *(f"  {line}" for line in result.samples),
-        words["not medicine"],
-        "",
-        *([words["stopped"].format(steps=result.steps)] if result.stopped else []),
-        words["steps"].format(steps=result.steps, seconds=result.seconds),
-        words["divergence"].format(kl=result.divergence, H=language.entropy),
-        words["probability"].format(event=event, model=result.probability, truth=result.true_probability),
-        "",
-        words["saved"].format(out=out),
-        f"glassformer trace {folder} {shlex.quote(''.join(text))} --lang {lang} --html page.html",
-        f"glassformer generate {folder} --prompt {shlex.quote(text[0])} --lang {lang}",
-    ]
+                ids.append(token)
+            written.append(self.tokenizer.decode(ids))
+        return tuple(written)

@@ -50,7 +50,9 @@ def show_command(
         int | None, typer.Option(help=f"Positions of a row that are shown ({POSITIONS}).", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.", min=0)] = 0,
-    part: Annotated[Part, typer.Option(help="Training draws a batch; validation begins at its beginning.")] = Part.train,
+    part: Annotated[
+        Part, typer.Option(help="Training draws a batch; validation begins at its beginning.")
+    ] = Part.train,
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH|-", help="Write the whole batch as JSON.")
     ] = None,

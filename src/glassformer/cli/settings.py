@@ -62,7 +62,7 @@ def recipe_of(
         raise UserError("Both --seconds and --steps were given.", "Either one bounds the run.", "Give one of them.")
     values: dict[str, Any] = {}
     for layer in (defaults, {} if file is None else read_settings_file(file), options, settings(assignments)):
-        values = merged(_without_other_bound(values, layer), layer)
+        values = merged(_without_what_it_replaces(values, layer), layer)
     names = {key: option for option, key in OPTIONS.items() if given.get(option) is not None}
     return read_recipe(values, names)
 
@@ -73,13 +73,14 @@ def settings_of(key: str, value: Any) -> dict[str, Any]:
     return {head: settings_of(rest, value) if rest else value}
 
 
-def _without_other_bound(values: dict[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` without the bound of the run that ``layer`` replaces by the other one."""
-    bounds = {"steps", "seconds"} & set(_mapping(layer.get("training")))
-    if len(bounds) != 1:
-        return values
-    training = {k: v for k, v in _mapping(values.get("training")).items() if k in bounds or k not in ("steps", "seconds")}
-    return {**values, "training": training}
+def _without_what_it_replaces(values: dict[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` without the bound of the run, or the schedule, of another kind that ``layer`` puts in their place."""
+    new = _mapping(layer.get("training"))
+    replaced = {"steps", "seconds"} - new.keys() if {"steps", "seconds"} & new.keys() else set()
+    if "kind" in _mapping(new.get("schedule")):
+        replaced = {*replaced, "schedule"}
+    training = {key: value for key, value in _mapping(values.get("training")).items() if key not in replaced}
+    return {**values, "training": training} if "training" in values else values
 
 
 def _mapping(part: Any) -> Mapping[str, Any]:

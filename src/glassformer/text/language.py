@@ -21,6 +21,9 @@ from .words import WordTokenizer
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
+_HELD_OUT = 4096  # sentences
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, fill the unit interval evenly from the first on
+
 Following = Callable[[Sequence[str]], dict[str, Fraction]]
 
 
@@ -93,13 +96,20 @@ class Language:
                 "",
                 "Use a larger context.",
             )
-        places = (np.arange(b) + generator.random()) / b
-        drawn = np.searchsorted(self.probabilities.cumsum(), places, side="right").clip(max=len(self.rows) - 1)
-        return labels(self.rows[drawn])._replace(scored=self.scored[drawn])
+        return self._at((np.arange(b) + generator.random()) / b)
 
     def validation(self, n: int, b: int) -> Iterator[Batch]:
-        """Nothing: ``loss`` is the exact expected loss, which a sample would only estimate."""
-        return iter(())
+        """Sentences spread over the list as evenly as their probabilities allow, always the same, ``b`` to a batch.
+
+        Their mean loss is near the expected one, which ``loss`` gives exactly; so is that of any first part of them.
+        """
+        for first in range(0, _HELD_OUT, b):
+            yield self._at(np.arange(first, min(first + b, _HELD_OUT)) * _GOLDEN % 1)
+
+    def _at(self, places: Numbers) -> Batch:
+        """The sentences at ``places`` (b,) between 0 and 1, each taking as much room as it is probable."""
+        drawn = np.searchsorted(self.probabilities.cumsum(), places, side="right").clip(max=len(self.rows) - 1)
+        return labels(self.rows[drawn])._replace(scored=self.scored[drawn])
 
     def describe(self) -> str:
         """One sentence for people: what is trained on, and what takes the place of a validation text."""

@@ -20,22 +20,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ..errors import UserError, did_you_mean
 from ..model import DecoderConfig, read_config
 from ..text.visible import visible
 from .config import TrainingConfig
+from .settings import Settings
 
 Size = Field(default=None, ge=1)
 
 
-class _Part(BaseModel):
-    # strict: a size given as "8" or true is a mistake, not a size
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class DataRecipe(_Part):
+class DataRecipe(Settings, strict=True):
     """How a text becomes tokens.
 
     ``tokenizer`` is ``characters`` (one token each) or ``bytes`` (byte pairs merged until there are ``vocab_size``
@@ -50,8 +46,15 @@ class DataRecipe(_Part):
     field: str = "text"
     clinic: Literal["zh", "en"] | None = None
 
+    def idle(self) -> Mapping[str, str]:
+        if self.clinic is not None:
+            return dict.fromkeys(
+                ("tokenizer", "vocab_size", "isolated", "field"), "the clinic language has its own words"
+            )
+        return {} if self.tokenizer == "bytes" else {"vocab_size": "each character is a token"}
 
-class ModelRecipe(_Part):
+
+class ModelRecipe(Settings, strict=True):
     """A decoder whose blocks are alike, but for the window.
 
     ``d_k`` and ``d_v`` are ``d/heads`` unless given; ``d_ff`` is ``4 d``, with a gate two thirds of that, and 0 means no
@@ -83,6 +86,20 @@ class ModelRecipe(_Part):
     head_bias: bool = False
     tied_head: bool = False
     dropout: float = Field(default=0.0, ge=0, lt=1)
+
+    def idle(self) -> Mapping[str, str]:
+        reasons: dict[str, str] = {}
+        if self.norm == "none":
+            reasons |= dict.fromkeys(("norm_position", "final_norm"), "there is no norm")
+        if self.norm == "none" and not self.qk_norm:
+            reasons["eps"] = "there is no norm"
+        if self.d_ff == 0:
+            reasons |= dict.fromkeys(("activation", "gated", "ffn_bias"), "there is no feed-forward network")
+        if self.positions not in ("sinusoidal", "rope"):
+            reasons["position_base"] = f"positions are {self.positions}"
+        if self.window is None:
+            reasons["windowed"] = "there is no window"
+        return reasons
 
     def config(self, vocab_size: int) -> DecoderConfig:
         """The decoder for a vocabulary of ``vocab_size`` tokens. Raises ``UserError`` for sizes that do not fit."""
@@ -132,16 +149,25 @@ class ModelRecipe(_Part):
         return {"kind": self.norm, "eps": self.eps, "position": self.norm_position, "final": self.final_norm}
 
 
-class Recipe(_Part):
+class Recipe(Settings):
     """``data``, ``model`` and ``training`` of one run."""
 
     data: DataRecipe = DataRecipe()
     model: ModelRecipe = ModelRecipe()
     training: TrainingConfig
 
+    @model_validator(mode="after")
+    def _context_of_a_language(self) -> Recipe:
+        if self.data.clinic is not None and "context" in self.model.model_fields_set:
+            raise ValueError("model.context has no effect: it is the longest sentence of the clinic language")
+        return self
+
     def toml(self) -> str:
-        """The recipe as a TOML file; what is not set is left out, as TOML has no word for it."""
-        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+        """The recipe as a TOML file, which ``read_recipe`` reads; what is not set, or has no effect, is left out."""
+        values = _without_none(self.model_dump(mode="json"))
+        if self.data.clinic is not None:
+            del values["model"]["context"]
+        return tomli_w.dumps(values)
 
 
 def read_recipe(values: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Recipe:
@@ -156,14 +182,10 @@ def read_recipe(values: Mapping[str, Any], names: Mapping[str, str] | None = Non
         key = ".".join(map(str, fault["loc"])) or "training"
         said = visible((names or {}).get(key, key), keep="")
         if fault["type"] == "extra_forbidden":
-            raise UserError(
-                f'There is no setting "{said}".', "", did_you_mean(key, _keys(Recipe))
-            ) from None
+            raise UserError(f'There is no setting "{said}".', "", did_you_mean(key, _keys(Recipe))) from None
         given = "" if fault["type"] == "missing" else f" cannot be {visible(str(fault['input']), keep='')}"
         message = fault["msg"].removeprefix("Value error, ")
-        raise UserError(
-            f"{said}{given or ' is missing'}.", f"{message}.", "See glassformer train --help."
-        ) from None
+        raise UserError(f"{said}{given or ' is missing'}.", f"{message}.", "See glassformer train --help.") from None
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -176,7 +198,9 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"{name} cannot be read.", f"{problem}.", "Give the path of a TOML file.") from None
     except tomllib.TOMLDecodeError as problem:
-        raise UserError(f"{name} is not TOML.", f"{problem}.", 'Write for example: [model] and below it d = 128')from None
+        raise UserError(
+            f"{name} is not TOML.", f"{problem}.", "Write for example: [model] and below it d = 128"
+        ) from None
 
 
 def settings(assignments: Sequence[str]) -> dict[str, Any]:
