@@ -19,7 +19,7 @@ ORDER = (
 )
 """Packages of one line do not import one another."""
 
-EVERYWHERE = {"errors", "__version__"}
+EVERYWHERE = {"errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
 CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich"}

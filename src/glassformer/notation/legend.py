@@ -36,6 +36,8 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window"})
+HYPERPARAMETERS = frozenset(
+    {"eps", "eta", "base", "window", "beta_1", "beta_2", "eps_step", "weight_decay", "step"}
+)
 
 DIMENSIONS = frozenset(LETTERS.values())

@@ -7,8 +7,6 @@ each old schema keeps its reader and its golden file in the tests.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
 from ..errors import UserError
+from ..files import write_atomically
 
 SCHEMA = 1
 _KEY = "glassformer.trace"
@@ -83,27 +82,11 @@ def write_whole(path: Path, data: bytes, *, replace: bool = False) -> None:
         raise UserError(
             f"{path} exists already.", "Nothing was overwritten.", "Give another path, or add --force to replace it."
         )
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # A temporary file is private; the result is as open as any file the user makes.
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        write_atomically(path, data)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise UserError(
             f"{path} cannot be written.",
             f"The system says: {error.strerror or error}.",
             "Give a path in a folder that exists and can be written.",
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -10,15 +10,17 @@
 | ``descent.py`` | plain gradient descent as quantities |
 """
 
-from .config import OptimizerConfig, TrainingConfig, ValidationConfig
+from .config import CheckpointConfig, OptimizerConfig, ScheduleConfig, TrainingConfig, ValidationConfig
 from .divergence import log_probabilities
 from .loop import Step, train, validation_loss
 from .run_folder import LoadedRun, RunFolder, load_run
 
 __all__ = [
+    "CheckpointConfig",
     "LoadedRun",
     "OptimizerConfig",
     "RunFolder",
+    "ScheduleConfig",
     "Step",
     "TrainingConfig",
     "ValidationConfig",

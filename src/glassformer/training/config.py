@@ -5,35 +5,98 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+Precision = Literal["float32", "bfloat16"]
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class OptimizerConfig(_Frozen):
-    """AdamW, its schedule and the clipping of the gradient.
+class _OfOneKind(_Frozen):
+    """Settings of which some belong to certain kinds only: given with another kind they are refused, not ignored."""
 
-    The learning rate rises linearly from 0 over the first ``warmup`` share of the run, then follows half a cosine from
-    ``learning_rate`` down to ``floor * learning_rate``.
+    @model_validator(mode="after")
+    def _nothing_without_effect(self) -> _OfOneKind:
+        for name in self._foreign() & self.model_fields_set:
+            kinds = " and ".join(kind for kind, names in self._belongings().items() if name in names)
+            raise ValueError(f"{name} belongs to {kinds}; {self.model_dump()['kind']} has none")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _what_has_effect(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        foreign = self._foreign()
+        return {name: value for name, value in handler(self).items() if name not in foreign}
+
+    def _foreign(self) -> set[str]:
+        belongings = self._belongings()
+        own = belongings[getattr(self, "kind")]  # noqa: B009 - declared by each subclass with its own kinds
+        return {name for names in belongings.values() for name in names if name not in own}
+
+    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
+        """By kind, the names of the settings that not every kind has."""
+        raise NotImplementedError
+
+
+class OptimizerConfig(_OfOneKind):
+    """How a gradient becomes a step.
+
+    ``adamw`` (Loshchilov and Hutter 2019) keeps two moments of each gradient; ``weight_decay`` is applied to the
+    matrices that multiply (``W_*``, ``U``) alone. ``gradient_descent`` steps against the gradient and has neither.
+    ``learning_rate`` is the largest of the schedule. ``clip`` is the largest norm that the gradient of all parameters
+    together may have; a longer one is shortened. None leaves it as it is.
     """
 
+    kind: Literal["adamw", "gradient_descent"] = "adamw"
     learning_rate: float = Field(default=1e-2, gt=0, allow_inf_nan=False)
-    warmup: float = Field(default=0.1, ge=0, lt=1)
-    floor: float = Field(default=0.05, ge=0, le=1)
     beta_1: float = Field(default=0.9, ge=0, lt=1)
     beta_2: float = Field(default=0.98, ge=0, lt=1)
+    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
-    clip: float = Field(default=1.0, gt=0)
+    clip: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
 
-    def rate(self, share: float) -> float:
-        """The learning rate when ``share`` (0 to 1) of the run is over."""
+    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
+        return {"adamw": ("beta_1", "beta_2", "eps", "weight_decay"), "gradient_descent": ()}
+
+
+class ScheduleConfig(_OfOneKind):
+    """The learning rate over a run, as a factor of the largest; all lengths are shares of the run.
+
+    It rises linearly from 0 over the first ``warmup``. Then ``cosine`` follows half a cosine down to ``floor``,
+    ``trapezoid`` stays and goes down to ``floor`` in a straight line over the last ``decay``, ``constant`` stays.
+    """
+
+    kind: Literal["cosine", "trapezoid", "constant"] = "cosine"
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    floor: float = Field(default=0.05, ge=0, le=1)
+    decay: float = Field(default=0.2, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _the_parts_fit(self) -> ScheduleConfig:
+        if self.kind == "trapezoid" and self.warmup + self.decay > 1:
+            raise ValueError(
+                f"warmup {self.warmup:g} and decay {self.decay:g} are shares of one run and add up to more than 1"
+            )
+        return self
+
+    def factor(self, share: float) -> float:
+        """What the largest learning rate is multiplied with when ``share`` (0 to 1) of the run is over."""
         if share < self.warmup:
-            return self.learning_rate * share / self.warmup
+            return share / self.warmup
+        if self.kind == "constant":
+            return 1.0
+        if self.kind == "trapezoid":
+            left = min(1.0, max(0.0, 1 - share) / self.decay)
+            return self.floor + (1 - self.floor) * left
         over = min(1.0, (share - self.warmup) / (1 - self.warmup))
-        return self.learning_rate * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * over)) / 2)
+        return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * over)) / 2
+
+    def _belongings(self) -> Mapping[str, tuple[str, ...]]:
+        return {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()}
 
 
 class ValidationConfig(_Frozen):
@@ -47,27 +110,46 @@ class ValidationConfig(_Frozen):
     prefix: int = Field(default=8_192, ge=1)
 
 
+class CheckpointConfig(_Frozen):
+    """How often everything that going on needs is written, and how many of the last checkpoints are kept."""
+
+    every_seconds: float = Field(default=60.0, gt=0)
+    keep: int = Field(default=2, ge=1)
+
+
 class TrainingConfig(_Frozen):
     """Exactly one of ``steps`` and ``seconds`` bounds the run.
 
     With ``steps`` two runs of one seed, thread count and machine are equal bit by bit. With ``seconds`` the schedule
     follows the clock, so the number of steps, and with it the result, differs from run to run.
-    ``threads`` None means ``default_threads(d)``.
+
+    A step reads ``accumulation`` times ``batch`` rows, ``batch`` at a time, and is the same step, up to rounding, as one
+    with all rows at once. ``precision`` is that of the matrix products; parameters, optimizer and loss are float32.
+    ``auto`` takes bfloat16 where the processor has it and ``d`` is at least 384. ``threads`` None means
+    ``default_threads(d)``.
     """
 
     steps: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     batch: int = Field(default=32, ge=1)
+    accumulation: int = Field(default=1, ge=1)
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
     seed: int = Field(default=0, ge=0, lt=2**63)
     threads: int | None = Field(default=None, ge=1, le=256)
     optimizer: OptimizerConfig = OptimizerConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
     validation: ValidationConfig = ValidationConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
 
     @model_validator(mode="after")
     def _one_bound(self) -> TrainingConfig:
         if (self.steps is None) == (self.seconds is None):
             raise ValueError("give exactly one of steps and seconds")
         return self
+
+    def rate(self, share: float) -> float:
+        """The learning rate when ``share`` (0 to 1) of the run is over."""
+        return self.optimizer.learning_rate * self.schedule.factor(share)
 
 
 def default_threads(d: int) -> int:

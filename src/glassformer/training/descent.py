@@ -6,6 +6,8 @@ written once for a parameter of any rank; ``theta`` stands for the parameter and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from glassformer.notation import Kind, Program, Statement, parse_expression, quantity
 from glassformer.notation.tree import Expr, Idx, Ref, transform
 
@@ -25,7 +27,7 @@ def update_statements(program: Program) -> tuple[Statement, ...]:
             target=placed.id,
             face="new",
             letters=placed.axes,
-            expr=_open(rule, placed.id, tuple(letter for letter, _ in placed.axes)),
+            expr=opened(rule, {STEP.name: placed.id}, tuple(letter for letter, _ in placed.axes)),
             adds=False,
             consumer=placed.id,
             quantity=STEP,
@@ -36,12 +38,12 @@ def update_statements(program: Program) -> tuple[Statement, ...]:
     )
 
 
-def _open(rule: Expr, id: str, letters: tuple[str, ...]) -> Expr:
-    """The rule for one parameter: ``theta[z]`` becomes its id with its own letters, each face as written."""
+def opened(rule: Expr, names: Mapping[str, str], letters: tuple[str, ...]) -> Expr:
+    """The rule for one parameter: each ``name[z]`` gets its id in ``names`` and the ``letters``; faces stay as written."""
 
     def change(node: Expr) -> Expr:
-        if isinstance(node, Ref) and node.name == STEP.name:
-            return Ref(id, node.face, tuple(Idx(letter) for letter in letters))
+        if isinstance(node, Ref) and node.name in names:
+            return Ref(names[node.name], node.face, tuple(Idx(letter) for letter in letters))
         return node
 
     return transform(rule, change)
