@@ -5,6 +5,8 @@
 | ``files.py`` | a user's file to a string, or one clear error |
 | ``tokens.py`` | a text as tokens, and the special tokens |
 | ``characters.py`` | the tokenizer with one token per character |
+| ``byte_pairs.py`` | the tokenizer with one token per frequent piece of UTF-8, learnt from a text (BPE) |
+| ``merges.py`` | which pairs of bytes become tokens |
 | ``words.py`` | the tokenizer with one token per word of a list |
 | ``tokenizer.py`` | what every tokenizer can do, which kind a saved one is, the ids of a prompt |
 | ``language.py`` | a language that can be listed: every sentence with its exact probability |
@@ -15,16 +17,18 @@
 """
 
 from .batches import Split, random_windows, require_window, shifted, split
+from .byte_pairs import BytePairTokenizer, last_border
 from .characters import CharacterTokenizer
 from .clinic import clinic
 from .files import Source, read_source, read_text
 from .language import Language
-from .tokenizer import Tokenizer, prompt_ids, read_tokenizer
+from .tokenizer import Tokenizer, prompt_ids, read_tokenizer, tokenizer_config
 from .tokens import Specials, Tokens
 from .visible import visible
 from .words import WordTokenizer
 
 __all__ = [
+    "BytePairTokenizer",
     "CharacterTokenizer",
     "Language",
     "Source",
@@ -34,6 +38,7 @@ __all__ = [
     "Tokens",
     "WordTokenizer",
     "clinic",
+    "last_border",
     "prompt_ids",
     "random_windows",
     "read_source",
@@ -42,5 +47,6 @@ __all__ = [
     "require_window",
     "shifted",
     "split",
+    "tokenizer_config",
     "visible",
 ]
