@@ -93,7 +93,7 @@ def text_pieces(raw: Iterable[bytes], name: str, size: int = PIECE) -> Iterator[
 def cut(texts: Iterable[str], size: int = PIECE) -> Iterator[str]:
     """``texts``, joined, in pieces of ``size`` characters (the last may be shorter, none is empty), cut anywhere.
 
-    Whoever needs words whole across two pieces puts them together again (``prepare.encoded``).
+    Whoever needs words whole across two pieces puts them together again (``preparation.encoded``).
     """
     buffer = ""
     for text in texts:
