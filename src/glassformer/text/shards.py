@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| ``train-00000.bin``, ``validation-00000.bin`` ... | token ids, little-endian: the smallest of uint8, uint16, uint32 that fits |
+| ``train-00000.bin``, ``validation-00000.bin``, … | token ids, little-endian, the smallest of uint8, uint16, uint32 that fits |
 | ``train-starts.bin``, ``validation-starts.bin`` | where documents begin in the stream: int64, little-endian |
 | ``documents.jsonl`` | a line a document: name, part, characters, tokens, SHA-256 of its text |
 | ``tokenizer.json`` | what the ids mean |
