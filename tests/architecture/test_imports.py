@@ -29,7 +29,7 @@ LIGHT = {
     "": set(),
     "notation": {"numpy"},
     "page": {"numpy"},
-    "text": {"numpy", "tokenizers", "pydantic"},
+    "text": {"numpy", "tokenizers", "pydantic", "zstandard", "pyarrow"},
 }
 """Packages that promise to need less than the core."""
 

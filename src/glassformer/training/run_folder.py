@@ -148,7 +148,7 @@ def load_run(path: Path) -> LoadedRun:
     manifest = _manifest(path, name)
     contents = {file: _checked(path, file, manifest["files"].get(file), name) for file in _NEEDED}
     config = _config(contents[CONFIG], name)
-    tokenizer = read_tokenizer(contents[TOKENIZER].decode("utf-8"))
+    tokenizer = read_tokenizer(contents[TOKENIZER])
     if tokenizer.vocab_size != config.vocab_size:
         raise _damaged(
             name, f"The model has {config.vocab_size} tokens in its vocabulary, the tokenizer {tokenizer.vocab_size}"
