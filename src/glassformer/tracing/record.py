@@ -18,15 +18,21 @@ Patch: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a run reads: token ids, targets and scored flags, each of shape (n,), without batch axis."""
+    """What a run reads: token ids, targets and scored flags, each of shape (n,), without batch axis.
+
+    ``segments (n,)``, where the row is packed, numbers the texts in it.
+    """
 
     tokens: torch.Tensor
     targets: torch.Tensor
     scored: torch.Tensor
+    segments: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         if not self.tokens.shape == self.targets.shape == self.scored.shape or self.tokens.ndim != 1:
             raise ValueError("tokens, targets and scored are vectors of one length")
+        if self.segments is not None and self.segments.shape != self.tokens.shape:
+            raise ValueError("each token belongs to one segment")
 
     @property
     def length(self) -> int:
@@ -79,7 +85,10 @@ def forward(model: Decoder, sample: Sample, say: Say) -> Any:
 
 def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
     """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
-    return (sample.tokens[None],), {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    if sample.segments is not None:
+        keywords["segments"] = sample.segments[None]
+    return (sample.tokens[None],), keywords
 
 
 def record(model: Decoder, sample: Sample, program: Program) -> Arrays:
