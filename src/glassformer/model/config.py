@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from glassformer.errors import UserError, did_you_mean
 
 Size = Annotated[int, Field(gt=0)]
+Rate = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 NormKind = Literal["layernorm", "rmsnorm"]
 NormPosition = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"]
@@ -78,6 +79,18 @@ class FeedForwardConfig(_Config):
     activation: Activation = "gelu"
     bias: bool = True
     gated: bool = False
+
+
+class DropoutConfig(_Config):
+    """Chances of a number to be left out in training, each from 0 to below 1.
+
+    ``embedding`` is of the embedded rows, ``attention`` of the mixing coefficients, ``residual`` of what attention and the
+    feed-forward network add to the stream. At 0 nothing is drawn.
+    """
+
+    embedding: Rate = 0.0
+    attention: Rate = 0.0
+    residual: Rate = 0.0
 
 
 class DecoderConfig(_Config):

@@ -37,6 +37,6 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window"})
+HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window", "p_embed", "p_attn", "p_resid"})
 
 DIMENSIONS = frozenset(LETTERS.values())
