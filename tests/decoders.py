@@ -10,47 +10,55 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig
+from glassformer.model import (
+    AttentionConfig,
+    Decoder,
+    DecoderConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    NormConfig,
+    PositionConfig,
+)
 from glassformer.notation import Place, Quantity, id_at
 from glassformer.notation.parse import parse_lines
 
 
-def _config(**changes: Any) -> DecoderConfig:
+def decoder_config(**changes: Any) -> DecoderConfig:
+    """Two blocks with everything on, but for ``changes``."""
     # d/H = 5, d_k = 3 and d_v = 4 differ, so a swapped axis cannot pass by luck.
     whole = {
         "vocab_size": 7,
         "context": 9,
         "d": 10,
-        "blocks": 2,
         "attention": AttentionConfig(heads=2, d_k=3, d_v=4, bias=True),
         "norm": NormConfig(eps=1e-2),
         "ffn": FeedForwardConfig(d_ff=11),
-        "head_bias": True,
+        "head": HeadConfig(bias=True),
     }
-    return DecoderConfig(**{**whole, **changes})
+    return DecoderConfig.alike(**{"blocks": 2, **whole, **changes})
 
 
 CONFIGS = MappingProxyType(
     {
-        "everything": _config(),
-        "relu": _config(ffn=FeedForwardConfig(d_ff=11, activation="relu"), blocks=1),
-        "no norm": _config(norm=None, blocks=1),
-        "no feed-forward": _config(ffn=None, blocks=1),
-        "no positions": _config(positions="none", blocks=1),
-        "no biases": _config(
+        "everything": decoder_config(),
+        "relu": decoder_config(ffn=FeedForwardConfig(d_ff=11, activation="relu"), blocks=1),
+        "no norm": decoder_config(norm=None, blocks=1),
+        "no feed-forward": decoder_config(ffn=None, blocks=1),
+        "no positions": decoder_config(position=PositionConfig(kind="none"), blocks=1),
+        "no biases": decoder_config(
             blocks=1,
             attention=AttentionConfig(heads=2, d_k=3, d_v=4),
             ffn=FeedForwardConfig(d_ff=11, bias=False),
-            head_bias=False,
+            head=HeadConfig(),
         ),
-        "attention alone": _config(
+        "attention alone": decoder_config(
             attention=AttentionConfig(heads=3, d_k=2, d_v=5),
             norm=None,
             ffn=None,
-            positions="none",
-            head_bias=False,
+            position=PositionConfig(kind="none"),
+            head=HeadConfig(),
         ),
-        "one wide head, three blocks": _config(attention=AttentionConfig(heads=1, d_k=13, d_v=2), blocks=3),
+        "one wide head, three blocks": decoder_config(attention=AttentionConfig(heads=1, d_k=13, d_v=2), blocks=3),
     }
 )
 
@@ -69,7 +77,7 @@ def random_decoder(config: DecoderConfig, seed: int = 0) -> Decoder:
     generator = torch.Generator().manual_seed(seed)
     model = Decoder(config, generator).double()
     # Gates multiply: without norms larger parameters explode, and no difference of such numbers means anything.
-    deviation = 0.2 if config.norm is None and config.ffn is not None and config.ffn.gated else 0.4
+    deviation = 0.2 if config.norm is None and any(x.ffn and x.ffn.gated for x in config.layers) else 0.4
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.normal_(1.0 if name.endswith("gamma") else 0.0, deviation, generator=generator)

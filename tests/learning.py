@@ -19,9 +19,7 @@ def tiny_decoder(vocab_size: int, *, context: int = 8, d: int = 16, seed: int = 
             "vocab_size": vocab_size,
             "context": context,
             "d": d,
-            "blocks": 1,
-            "attention": {"heads": 2, "d_k": d // 2, "d_v": d // 2},
-            "ffn": {"d_ff": 2 * d},
+            "layers": [{"attention": {"heads": 2, "d_k": d // 2, "d_v": d // 2}, "ffn": {"d_ff": 2 * d}}],
         }
     )
     return Decoder(config, torch.Generator().manual_seed(seed))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig
+from glassformer.model import (
+    AttentionConfig,
+    DecoderConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    LayerConfig,
+    NormConfig,
+    PositionConfig,
+)
 from pairwise import covering_array
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
@@ -20,7 +28,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "head bias": (True, False),
     "tied head": (True, False),
     "window": (None, 1, 3),
-    "blocks": (1, 2),
+    "layers": ("one", "two", "mixed"),
 }
 
 
@@ -35,19 +43,30 @@ def config_of(case: dict[str, Any]) -> DecoderConfig:
     # An odd number of heads has no half: one key-value head each, said in so many words.
     H = case["heads"]
     kv_heads = {"each": None, "half": H if H % 2 else H // 2, "one": 1}[case["key-value heads"]]
+    attention = AttentionConfig(heads=H, d_k=4, d_v=5, bias=case["biases"], kv_heads=kv_heads, window=case["window"])
     return DecoderConfig(
         vocab_size=7,
         context=9,
         d=10,
-        blocks=case["blocks"],
-        attention=AttentionConfig(heads=H, d_k=4, d_v=5, bias=case["biases"], kv_heads=kv_heads, window=case["window"]),
+        layers=layers_of(case["layers"], LayerConfig(attention=attention, ffn=ffn)),
         norm=norm,
-        ffn=ffn,
-        positions=case["positions"],
-        head_bias=case["head bias"],
-        tied_head=case["tied head"],
-        position_base=50.0,
+        position=position_of(case["positions"]),
+        head=HeadConfig(bias=case["head bias"], tied=case["tied head"]),
     )
+
+
+def layers_of(kind: str, layer: LayerConfig) -> tuple[LayerConfig, ...]:
+    """One layer, two alike, or three of which the second differs in all that a layer may choose for itself."""
+    if kind != "mixed":
+        return (layer,) * {"one": 1, "two": 2}[kind]
+    attention = layer.attention.model_copy(update={"window": None, "bias": not layer.attention.bias})
+    other = FeedForwardConfig(d_ff=11, activation="relu", gated=True)
+    return (layer, LayerConfig(attention=attention, ffn=other if layer.ffn is None else None), layer)
+
+
+def position_of(kind: str) -> PositionConfig:
+    """A base far from the usual one for the kinds that have a base."""
+    return PositionConfig(kind=kind, base=50.0) if kind in ("sinusoidal", "rope") else PositionConfig(kind=kind)
 
 
 CASES = covering_array(OPTIONS)

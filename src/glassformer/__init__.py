@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .errors import UserError
     from .generation import generate
-    from .model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig, definitions
+    from .model import (
+        AttentionConfig,
+        Decoder,
+        DecoderConfig,
+        FeedForwardConfig,
+        HeadConfig,
+        LayerConfig,
+        NormConfig,
+        PositionConfig,
+        definitions,
+    )
     from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24
     from .training import TrainingConfig, load_run, train
 
@@ -28,7 +38,10 @@ __all__ = [
     "Decoder",
     "DecoderConfig",
     "FeedForwardConfig",
+    "HeadConfig",
+    "LayerConfig",
     "NormConfig",
+    "PositionConfig",
     "ToySettings",
     "Trace",
     "TrainingConfig",
@@ -50,7 +63,10 @@ PUBLIC = MappingProxyType(
         "Decoder": "model",
         "DecoderConfig": "model",
         "FeedForwardConfig": "model",
+        "HeadConfig": "model",
+        "LayerConfig": "model",
         "NormConfig": "model",
+        "PositionConfig": "model",
         "ToySettings": "tracing",
         "Trace": "tracing",
         "TrainingConfig": "training",

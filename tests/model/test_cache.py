@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from decoders import CONFIGS, Recorder, random_decoder, random_inputs
+from decoders import CONFIGS, Recorder, decoder_config, random_decoder, random_inputs
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, Decoder, KeyValueCache, NormConfig
+from glassformer.model import AttentionConfig, Decoder, KeyValueCache, NormConfig, PositionConfig
 
 WHOLE = CONFIGS["everything"]
 CHUNKINGS = ((9,), (1,) * 9, (5, 1, 1, 1, 1), (3, 4, 2), (1, 8), (8, 1))
@@ -25,15 +25,13 @@ def continued(model: Decoder, tokens: Tensor, chunks: tuple[int, ...]) -> Tensor
 
 
 OPTIONS = {
-    "rotary, shared keys": WHOLE.model_copy(
-        update={"positions": "rope", "attention": AttentionConfig(heads=4, d_k=6, d_v=5, kv_heads=2, bias=True)}
+    "rotary, shared keys": decoder_config(
+        position=PositionConfig(kind="rope"), attention=AttentionConfig(heads=4, d_k=6, d_v=5, kv_heads=2, bias=True)
     ),
-    "sinusoidal, RMSNorm after each part": WHOLE.model_copy(
-        update={"positions": "sinusoidal", "norm": NormConfig(kind="rmsnorm", position="post")}
+    "sinusoidal, RMSNorm after each part": decoder_config(
+        position=PositionConfig(kind="sinusoidal"), norm=NormConfig(kind="rmsnorm", position="post")
     ),
-    "sliding window": WHOLE.model_copy(
-        update={"attention": AttentionConfig(heads=2, d_k=6, d_v=5, window=3, bias=True)}
-    ),
+    "sliding window": decoder_config(attention=AttentionConfig(heads=2, d_k=6, d_v=5, window=3, bias=True)),
 }
 
 

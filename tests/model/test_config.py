@@ -18,13 +18,23 @@ GOOD: dict[str, Any] = {
     "vocab_size": 5,
     "context": 4,
     "d": 6,
-    "blocks": 1,
-    "attention": {"heads": 2, "d_k": 3, "d_v": 3},
+    "layers": [
+        {
+            "attention": {"heads": 2, "d_k": 3, "d_v": 3},
+            "ffn": {"d_ff": 8, "activation": "relu", "bias": True},
+        }
+    ],
     "norm": {"eps": 1e-5},
-    "ffn": {"d_ff": 8, "activation": "relu", "bias": True},
-    "positions": "none",
-    "head_bias": True,
+    "position": {"kind": "none"},
+    "head": {"bias": True},
 }
+
+
+def layer(**changes: Any) -> dict[str, Any]:
+    """The layer of ``GOOD`` with other fields of attention, or another network under ``ffn``."""
+    good = GOOD["layers"][0]
+    ffn = changes.pop("ffn", good["ffn"])
+    return {"attention": {**good["attention"], **changes}, "ffn": ffn}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -36,7 +46,7 @@ def test_a_configuration_survives_json(name: str) -> None:
 
 def test_plain_data_is_read() -> None:
     config = read_config(GOOD)
-    assert config.attention == AttentionConfig(heads=2, d_k=3, d_v=3)
+    assert config.layers[0].attention == AttentionConfig(heads=2, d_k=3, d_v=3)
     assert read_config({**GOOD, "norm": None}).norm is None
 
 
@@ -44,16 +54,25 @@ def test_plain_data_is_read() -> None:
     ("changes", "message"),
     [
         ({"d": 0}, "d: .*greater than 0"),
-        ({"blocks": -1}, "blocks: .*greater than 0"),
+        ({"layers": []}, "layers: .*at least one layer"),
+        ({"layers": None}, "layers: .*valid tuple"),
+        ({"layers": [None]}, "layers.0: "),
         ({"d": "6"}, "d: .*valid integer"),
         ({"d": True}, "d: .*valid integer"),
         ({"vocab_size": 5.0}, "vocab_size: .*valid integer"),
-        ({"attention": {"heads": 2, "d_k": 0, "d_v": 3}}, "attention.d_k: .*greater than 0"),
-        ({"attention": {"heads": 2, "d_k": 3}}, "attention.d_v: Field required"),
-        ({"attention": None}, "attention: "),
-        ({"attention": {"heads": 6, "d_k": 3, "d_v": 3, "kv_heads": 4}}, "6 heads cannot share 4 key-value heads"),
-        ({"attention": {"heads": 2, "d_k": 3, "d_v": 3, "kv_heads": 0}}, "attention.kv_heads: .*greater than 0"),
-        ({"attention": {"heads": 2, "d_k": 3, "d_v": 3, "window": 0}}, "attention.window: .*greater than 0"),
+        ({"layers": [layer(d_k=0)]}, "layers.0.attention.d_k: .*greater than 0"),
+        ({"layers": [layer(), {"attention": {"heads": 2, "d_k": 3}, "ffn": None}]}, "1.attention.d_v: Field required"),
+        ({"layers": [{"attention": None, "ffn": None}]}, "attention: "),
+        ({"layers": [layer(heads=6, kv_heads=4)]}, "6 heads cannot share 4 key-value heads"),
+        ({"layers": [layer(kv_heads=0)]}, "attention.kv_heads: .*greater than 0"),
+        ({"layers": [layer(window=0)]}, "attention.window: .*greater than 0"),
+        ({"layers": [layer(), layer(), layer(heads=1)]}, "layers 0 and 2 have heads = 2 and 1"),
+        ({"layers": [layer(), layer(kv_heads=1)]}, "layers 0 and 1 have kv_heads = 2 and 1"),
+        ({"layers": [layer(), layer(d_k=4)]}, "d_k = 3 and 4"),
+        ({"layers": [layer(), layer(d_v=4)]}, "d_v = 3 and 4"),
+        ({"layers": [layer(window=2), layer(), layer(window=3)]}, "layers 0 and 2 have window = 2 and 3"),
+        ({"layers": [layer(), layer(ffn=None), layer(ffn={"d_ff": 9})]}, "layers 0 and 2 have d_ff = 8 and 9"),
+        ({"layers": [layer(d_k=0)] * 9}, "layers.3.attention.d_k: [^;]*; and 5 more"),
         ({"norm": {"eps": 0.0}}, "norm.eps: .*greater than 0"),
         ({"norm": {"eps": float("nan")}}, "norm.eps: .*"),
         ({"norm": {"eps": float("inf")}}, "norm.eps: .*finite"),
@@ -61,15 +80,18 @@ def test_plain_data_is_read() -> None:
         ({"d": 1, "norm": {"kind": "rmsnorm"}}, "RMSNorm over d = 1 coordinate"),
         ({"norm": {"kind": "batchnorm"}}, "norm.kind: .*'layernorm' or 'rmsnorm'"),
         ({"norm": {"position": "middle"}}, "norm.position: .*'pre' or 'post'"),
-        ({"ffn": {"d_ff": 8, "activation": "swish"}}, "ffn.activation: .*'gelu', .* or 'relu2'"),
-        ({"ffn": {"d_ff": 8, "gated": 1}}, "ffn.gated: .*valid boolean"),
-        ({"positions": "rotary"}, "positions: .*'learned', .* or 'none'"),
-        ({"positions": "rope"}, "d_k = 3 must be even"),
-        ({"position_base": 1.0}, "position_base: .*greater than 1"),
-        ({"tied_head": 0}, "tied_head: .*valid boolean"),
-        ({"head_bias": 1}, "head_bias: .*valid boolean"),
-        ({"block": 2}, 'block: .*Did you mean "blocks"'),
-        ({"attention": {"heads": 2, "dk": 3, "d_k": 3, "d_v": 3}}, 'attention.dk: .*Did you mean "d_k"'),
+        ({"layers": [layer(ffn={"d_ff": 8, "activation": "swish"})]}, "ffn.activation: .*'gelu', .* or 'relu2'"),
+        ({"layers": [layer(ffn={"d_ff": 8, "gated": 1})]}, "ffn.gated: .*valid boolean"),
+        ({"position": {"kind": "rotary"}}, "position.kind: .*'learned', .* or 'none'"),
+        ({"position": {"kind": "rope"}}, "d_k = 3 must be even"),
+        ({"position": {"kind": "rope", "base": 1.0}}, "position.base: .*greater than 1"),
+        ({"position": {"kind": "learned", "base": 50.0}}, "position: .*'learned' computes no angles"),
+        ({"head": {"tied": 0}}, "head.tied: .*valid boolean"),
+        ({"head": {"bias": 1}}, "head.bias: .*valid boolean"),
+        ({"layer": []}, 'layer: .*Did you mean "layers"'),
+        ({"layers": [layer(dk=3)]}, 'attention.dk: .*Did you mean "d_k"'),
+        ({"layers": [{**layer(), "atention": 1}]}, 'layers.0.atention: .*Did you mean "attention"'),
+        ({"position": {"knd": "none"}}, 'position.knd: .*Did you mean "kind"'),
     ],
 )
 def test_data_that_describes_no_decoder_is_refused_by_the_name_of_the_field(
@@ -81,7 +103,24 @@ def test_data_that_describes_no_decoder_is_refused_by_the_name_of_the_field(
 
 def test_a_missing_feed_forward_network_must_be_said() -> None:
     with pytest.raises(UserError, match="ffn: Field required"):
-        read_config({name: value for name, value in GOOD.items() if name != "ffn"})
+        read_config({**GOOD, "layers": [{"attention": layer()["attention"]}]})
+
+
+def test_layers_that_are_alike_are_written_once() -> None:
+    config = read_config({**GOOD, "layers": [layer(window=2)] * 3})
+    alike = DecoderConfig.alike(
+        3, attention=config.layers[0].attention, ffn=config.layers[0].ffn, vocab_size=5, context=4, d=6,
+        norm=config.norm, position=config.position, head=config.head,
+    )  # fmt: skip
+    assert alike == config
+    assert (config.blocks, config.window, config.d_ff) == (3, 2, 8)
+
+
+def test_layers_may_differ_in_all_but_their_sizes() -> None:
+    layers = [layer(ffn=None), layer(window=2, bias=True, kv_heads=2), layer(ffn={"d_ff": 8, "gated": True})]
+    config = read_config({**GOOD, "layers": layers})
+    assert (config.blocks, config.window, config.d_ff) == (3, 2, 8)
+    assert [x.attention.window for x in config.layers] == [None, 2, None]
 
 
 def test_a_configuration_cannot_be_changed() -> None:

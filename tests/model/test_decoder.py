@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from decoders import CONFIGS, Inputs, Recorder, random_decoder, random_inputs
+from decoders import CONFIGS, Inputs, Recorder, decoder_config, random_decoder, random_inputs
 from glassformer.errors import UserError
 from glassformer.model import AttentionConfig, Decoder, definitions, initialise
 from glassformer.notation import Place, Quantity, Say, id_at
@@ -66,9 +66,7 @@ def test_a_later_token_never_changes_an_earlier_row() -> None:
 
 
 def test_a_row_reads_no_further_back_than_its_window() -> None:
-    config = WHOLE.model_copy(
-        update={"blocks": 1, "attention": AttentionConfig(heads=2, d_k=3, d_v=4, bias=True, window=3)}
-    )
+    config = decoder_config(blocks=1, attention=AttentionConfig(heads=2, d_k=3, d_v=4, bias=True, window=3))
     model, inputs = random_decoder(config), random_inputs(config)
     before = model(inputs.tokens).logits
     for position in range(inputs.tokens.shape[1]):
@@ -156,8 +154,8 @@ def test_inputs_that_do_not_fit_are_refused(changes: dict[str, Any], message: st
 
 
 def test_parameters_start_as_documented() -> None:
-    config = WHOLE.model_copy(update={"d": 200, "blocks": 8})
-    attention, feed_forward = config.attention, config.ffn
+    config = decoder_config(d=200, blocks=8)
+    attention, feed_forward = config.layers[0].attention, config.layers[0].ffn
     assert feed_forward is not None
     deviations = {
         "E": 0.1,
@@ -198,8 +196,8 @@ graphs = []
 def count(graph, example):
     graphs.append(graph)
     return graph
-config = DecoderConfig(vocab_size=5, context=4, d=4, blocks=24,
-                       attention=AttentionConfig(heads=2, d_k=2, d_v=2), ffn=FeedForwardConfig(d_ff=4))
+config = DecoderConfig.alike(24, vocab_size=5, context=4, d=4,
+                             attention=AttentionConfig(heads=2, d_k=2, d_v=2), ffn=FeedForwardConfig(d_ff=4))
 model = Decoder(config)
 tokens, targets = torch.zeros((1, 4), dtype=torch.int64), torch.ones((1, 4), dtype=torch.int64)
 compiled = torch.compile(model, backend=count, fullgraph=True)

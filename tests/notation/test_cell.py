@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, definitions
+from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, HeadConfig, NormConfig, definitions
 from glassformer.model.toy24 import CONFIG, PARAMETERS
 from glassformer.notation import Kind, Program, Statement, key, magnitude, parse_expression, run
 from glassformer.notation.arithmetic import arithmetic, spell_out
@@ -42,16 +42,15 @@ def toy() -> Run:
 
 @pytest.fixture(scope="module")
 def deep() -> Run:
-    config = DecoderConfig(
+    config = DecoderConfig.alike(
+        2,
         vocab_size=9,
         context=5,
         d=8,
-        blocks=2,
         attention=AttentionConfig(heads=2, d_k=3, d_v=2, bias=True),
         norm=NormConfig(eps=1e-2),
         ffn=FeedForwardConfig(d_ff=10),
-        positions="learned",
-        head_bias=True,
+        head=HeadConfig(bias=True),
     )
     program, rng = definitions(config, 4).with_scalars(eta=0.05), np.random.default_rng(0)
     values: dict[str, Array] = {

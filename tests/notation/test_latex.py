@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, definitions
+from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, HeadConfig, NormConfig, definitions
 from glassformer.model.toy24 import CONFIG
 from glassformer.notation import Program, parse_expression
 from glassformer.notation.arithmetic import arithmetic
@@ -42,16 +42,15 @@ def toy() -> Program:
 
 @pytest.fixture(scope="module")
 def deep() -> Program:
-    config = DecoderConfig(
+    config = DecoderConfig.alike(
+        2,
         vocab_size=5,
         context=4,
         d=6,
-        blocks=2,
         attention=AttentionConfig(heads=2, d_k=3, d_v=2, bias=True),
         norm=NormConfig(),
         ffn=FeedForwardConfig(d_ff=4),
-        positions="learned",
-        head_bias=True,
+        head=HeadConfig(bias=True),
     )
     return definitions(config, 3)
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from decoders import random_decoder
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, definitions
+from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, HeadConfig, NormConfig, definitions
 from glassformer.notation import (
     EvaluationError,
     NotationError,
@@ -66,15 +66,15 @@ class Case:
 @functools.cache
 def case(activation: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
     """A decoder with everything on, at random values (``gamma`` fixes every norm's scale), and what it recorded."""
-    config = DecoderConfig(
+    config = DecoderConfig.alike(
+        1,
         vocab_size=N,
         context=CONTEXT,
         d=D,
-        blocks=1,
         attention=AttentionConfig(heads=HEADS, d_k=D_K, d_v=D_V, bias=True),
         norm=NormConfig(eps=1e-2),
         ffn=FeedForwardConfig(d_ff=D_FF, activation=activation),
-        head_bias=True,
+        head=HeadConfig(bias=True),
     )
     model = random_decoder(config, seed)
     with torch.no_grad():

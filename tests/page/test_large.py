@@ -31,11 +31,11 @@ MOST_ELEMENTS = 8000
 @pytest.fixture(scope="module")
 def large() -> Trace:
     torch.manual_seed(0)
-    config = DecoderConfig(
+    config = DecoderConfig.alike(
+        3,
         vocab_size=len(VOCABULARY),
         context=N,
         d=64,
-        blocks=3,
         attention=AttentionConfig(heads=4, d_k=16, d_v=16, bias=True),
         norm=NormConfig(),
         ffn=FeedForwardConfig(d_ff=256),

@@ -8,7 +8,16 @@ import torch
 
 import glassformer
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig, toy24_model
+from glassformer.model import (
+    AttentionConfig,
+    Decoder,
+    DecoderConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    NormConfig,
+    PositionConfig,
+    toy24_model,
+)
 from glassformer.notation import Kind, SaidTwice, quantity
 from glassformer.tracing.record import Recorder
 from glassformer.tracing.trace import trace
@@ -24,9 +33,9 @@ def decoder(seed: int = 0, scale: float = 0.7, **changes) -> Decoder:
         "attention": AttentionConfig(heads=2, d_k=4, d_v=5, bias=True),
         "norm": NormConfig(eps=1e-3),
         "ffn": FeedForwardConfig(d_ff=11),
-        "head_bias": True,
+        "head": HeadConfig(bias=True),
     }
-    model = Decoder(DecoderConfig(**{**settings, **changes})).double()
+    model = Decoder(DecoderConfig.alike(**{**settings, **changes})).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -41,11 +50,11 @@ SCORED = [True, False, True, True, False, True]
 VARIANTS = {
     "everything": {},
     "relu": {"ffn": FeedForwardConfig(d_ff=11, activation="relu")},
-    "no biases": {"attention": AttentionConfig(heads=3, d_k=2, d_v=4), "head_bias": False},
+    "no biases": {"attention": AttentionConfig(heads=3, d_k=2, d_v=4), "head": HeadConfig()},
     "no feed-forward network": {"ffn": None},
     # Without norms the loss of larger parameters bends so sharply that no difference of it means anything.
     "no norm": {"norm": None, "scale": 0.35},
-    "no positions": {"positions": "none"},
+    "no positions": {"position": PositionConfig(kind="none")},
     "one head, one block": {"attention": AttentionConfig(heads=1, d_k=4, d_v=5), "blocks": 1},
 }
 

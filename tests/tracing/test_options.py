@@ -93,7 +93,7 @@ def test_a_trace_survives_its_file(run: Trace, tmp_path: Any) -> None:
 
 def test_a_tied_head_sends_a_gradient_of_its_own_to_the_embedding() -> None:
     """Both paths are there by name, neither is nothing, and autograd finds their sum."""
-    config = next(config for config in OPTION_CONFIGS.values() if config.tied_head)
+    config = next(config for config in OPTION_CONFIGS.values() if config.head.tied)
     inputs = random_inputs(config, n=6)
     rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
     run = trace(random_decoder(config), *rows, witness_cells=0)

@@ -18,9 +18,9 @@ LANGUAGE = clinic("zh")
 
 
 def model(seed: int = 0) -> Decoder:
-    size = {"vocab_size": LANGUAGE.tokenizer.vocab_size, "context": 11, "d": 16, "blocks": 1}
-    parts = {"attention": {"heads": 2, "d_k": 8, "d_v": 8}, "ffn": {"d_ff": 32}}
-    return Decoder(read_config({**size, **parts}), torch.Generator().manual_seed(seed))
+    size = {"vocab_size": LANGUAGE.tokenizer.vocab_size, "context": 11, "d": 16}
+    layer = {"attention": {"heads": 2, "d_k": 8, "d_v": 8}, "ffn": {"d_ff": 32}}
+    return Decoder(read_config({**size, "layers": [layer]}), torch.Generator().manual_seed(seed))
 
 
 def test_the_log_probabilities_are_the_models_own_after_each_beginning() -> None:

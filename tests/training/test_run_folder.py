@@ -278,7 +278,7 @@ def test_a_run_of_a_newer_version_says_so(run: Path, name: str) -> None:
     [
         ({"vocab_size": 8}, "vocabulary"),
         ({"d": 32}, "shape"),
-        ({"blocks": 2}, "shape"),
+        ({"layers": []}, "layers:"),
         ({"d": 0}, "d:"),
         ({"dd": 4}, "Did you mean"),
         ({"model_type": "llama"}, "another kind"),

@@ -53,25 +53,27 @@ def _programs() -> Iterator[Program]:
         "vocab_size": 5,
         "context": 4,
         "d": 4,
-        "blocks": 1,
-        "attention": {"heads": 2, "d_k": 6, "d_v": 5, "bias": True},
         "norm": {},
-        "ffn": {"d_ff": 6},
-        "head_bias": True,
+        "head": {"bias": True},
     }
+    attention = {"heads": 2, "d_k": 6, "d_v": 5, "bias": True}
+
+    def layer(**changes: dict[str, Any]) -> dict[str, Any]:
+        return {"layers": [{"attention": attention, "ffn": {"d_ff": 6}, **changes}]}
+
     variants: tuple[dict[str, Any], ...] = (
         {},
         {"norm": {"kind": "rmsnorm"}},
-        {"attention": {"heads": 4, "kv_heads": 2, "d_k": 6, "d_v": 5, "bias": True}},
-        {"attention": {"heads": 2, "d_k": 6, "d_v": 5, "bias": True, "window": 2}},
-        {"tied_head": True},
-        {"positions": "sinusoidal"},
-        {"positions": "rope"},
-        *({"ffn": {"d_ff": 6, "activation": name}} for name in ("gelu_tanh", "silu", "relu", "relu2")),
-        {"ffn": {"d_ff": 6, "gated": True}},
+        layer(attention={**attention, "heads": 4, "kv_heads": 2}),
+        layer(attention={**attention, "window": 2}),
+        {"head": {"bias": True, "tied": True}},
+        {"position": {"kind": "sinusoidal"}},
+        {"position": {"kind": "rope"}},
+        *(layer(ffn={"d_ff": 6, "activation": name}) for name in ("gelu_tanh", "silu", "relu", "relu2")),
+        layer(ffn={"d_ff": 6, "gated": True}),
     )
     for changes in variants:
-        yield definitions(read_config({**whole, **changes}), 3).with_scalars(eta=0.1)
+        yield definitions(read_config({**whole, **layer(), **changes}), 3).with_scalars(eta=0.1)
 
 
 def _named(placed: Placed, name: str, program: Program) -> bool:

@@ -139,7 +139,7 @@ def run(
 
     model = Decoder(config, torch.Generator().manual_seed(training.seed))
     parameters = sum(p.numel() for p in model.parameters())
-    size = f"{config.blocks} blocks, d = {config.d}, {config.attention.heads} heads, context {config.context}"
+    size = f"{config.blocks} blocks, d = {config.d}, {config.layers[0].attention.heads} heads, context {config.context}"
     write(
         [
             f"text: {source.origin}",
@@ -265,19 +265,19 @@ def model_config(vocab_size: int, *, d: int, blocks: int, heads: int, context: i
         raise UserError(
             f"{heads} heads do not divide d = {d}.", "", f"Use --heads {' or '.join(map(str, near))}, or another --d."
         )
+    if blocks < 1:
+        raise UserError(f"There cannot be {blocks} blocks.", "", "Use --blocks with a number from 1 up, such as 2.")
+    refuse_too_large(vocab_size, d=d, blocks=blocks, context=context)
     head = d // heads if heads > 0 else d
-    config = read_config(
+    layer = {"attention": {"heads": heads, "d_k": head, "d_v": head}, "ffn": {"d_ff": 4 * d}}
+    return read_config(
         {
             "vocab_size": vocab_size,
             "context": context,
             "d": d,
-            "blocks": blocks,
-            "attention": {"heads": heads, "d_k": head, "d_v": head},
-            "ffn": {"d_ff": 4 * d},
+            "layers": [layer] * blocks,
         }
     )
-    refuse_too_large(vocab_size, d=d, blocks=blocks, context=context)
-    return config
 
 
 def refuse_too_large(vocab_size: int, *, d: int, blocks: int, context: int) -> None:

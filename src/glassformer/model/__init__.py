@@ -2,7 +2,17 @@
 
 from .block import Block
 from .cache import KeyValueCache
-from .config import AttentionConfig, DecoderConfig, FeedForwardConfig, NormConfig, read_config
+from .config import (
+    AttentionConfig,
+    DecoderConfig,
+    DropoutConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    LayerConfig,
+    NormConfig,
+    PositionConfig,
+    read_config,
+)
 from .decoder import Decoder, Output, definitions
 from .initial import initialise
 from .toy24 import toy24_inputs, toy24_model
@@ -12,10 +22,14 @@ __all__ = [
     "Block",
     "Decoder",
     "DecoderConfig",
+    "DropoutConfig",
     "FeedForwardConfig",
+    "HeadConfig",
     "KeyValueCache",
+    "LayerConfig",
     "NormConfig",
     "Output",
+    "PositionConfig",
     "definitions",
     "initialise",
     "read_config",

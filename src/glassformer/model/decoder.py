@@ -3,7 +3,7 @@
 | symbol | axes | |
 |---|---|---|
 | ``tokens`` | ``(b, i)`` | token ids |
-| ``allowed`` | ``(i, j)`` | causal mask, one for all blocks |
+| ``allowed`` | ``(i, j)`` | causal mask, one for all blocks with the same window |
 | ``X`` | ``(b, i, r)`` | residual stream |
 | ``logits`` | ``(b, i, w)`` | scores of the next token |
 | ``L`` | ``()`` | mean loss of the scored positions |
@@ -23,20 +23,20 @@ from glassformer.notation import Program, Say, build_program, place, silent
 
 from .block import Block, block_definitions
 from .cache import KeyValueCache
-from .config import DecoderConfig
+from .config import DecoderConfig, DropoutConfig
+from .dropout import dropout_rates
 from .embedding import Embedding, embedding_definitions
 from .grouped import HEAD_TABLES, head_table
 from .head import Head, head_definitions
 from .initial import initialise
 from .inputs import check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
-from .mask import causal_mask, mask_definitions
+from .mask import causal_masks, mask_definitions
 from .norm import build_norm, norm_definitions
 from .rotary import ROTARY_TABLES, Rotation, rotary_tables
 from .shapes import Bool, Float, Int
 from .shared import Shared
 
-_MASK = ("mask",)
 _ROPE = ("rope",)
 _HEADS = ("heads",)
 _LOSS = ("loss",)
@@ -59,7 +59,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embed = Embedding(config, ("embed",))
-        self.blocks = nn.ModuleList(Block(config, ("blocks", layer)) for layer in range(config.blocks))
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.blocks))
         norm = config.norm
         self.final_norm = build_norm(config.d, norm, ("final_norm",)) if norm is not None and norm.final else None
         self.head = Head(config, ("head",))
@@ -93,7 +93,7 @@ class Decoder(nn.Module):
         start = 0 if cache is None else cache.start(self, rows, n, say)
         X, pos = self.embed(tokens, say, start)
         shared = Shared(
-            causal_mask(n, self.config.attention.window, tokens.device, say, _MASK, start),
+            *causal_masks(self.config, n, tokens.device, say, start),
             self._rotation(pos, X.dtype, say),
             self._head_table(tokens.device, say),
         )
@@ -107,12 +107,12 @@ class Decoder(nn.Module):
         return Output(logits, None if targets is None else _loss(logits, targets, scored, say))
 
     def _rotation(self, pos: Int[Tensor, " i"] | None, dtype: torch.dtype, say: Say) -> Rotation | None:
-        if self.config.positions != "rope" or pos is None:
+        if self.config.position.kind != "rope" or pos is None:
             return None
-        return rotary_tables(pos, self.config.attention.d_k, self.config.position_base, dtype, say, _ROPE)
+        return rotary_tables(pos, self.config.layers[0].attention.d_k, self.config.position.base, dtype, say, _ROPE)
 
     def _head_table(self, device: torch.device, say: Say) -> Int[Tensor, " h"] | None:
-        attention = self.config.attention
+        attention = self.config.layers[0].attention
         if not attention.grouped or attention.kv_heads is None:
             return None
         return head_table(attention.heads, attention.kv_heads, device, say, _HEADS)
@@ -127,21 +127,24 @@ def _loss(
     return cross_entropy(logits, y, I, say, _LOSS)
 
 
-def definitions(config: DecoderConfig, n: int) -> Program:
+def definitions(config: DecoderConfig, n: int, *, dropout: bool = False) -> Program:
     """Every quantity of ``Decoder(config)`` on ``n`` tokens: definitions, gradient contributions, sizes.
 
     Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch axis. The alias ``h`` is the last hidden state.
+    With ``dropout`` the program is that of training mode, whose masks are inputs; without, that of evaluation mode.
     The learning rate ``eta`` is not the model's: add it with ``program.with_scalars(eta=...)``. Raises ``UserError``
     for an ``n`` that the model cannot read.
     """
     if not 1 <= n <= config.context:
         raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
-    parts = [embedding_definitions(config, "embed"), mask_definitions(config.attention.window, "mask")]
-    if config.positions == "rope":
+    if not dropout:
+        config = config.model_copy(update={"dropout": DropoutConfig()})
+    parts, stream = embedding_definitions(config, "embed")
+    parts += mask_definitions(config)
+    if config.position.kind == "rope":
         parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
-    if config.attention.grouped:
+    if config.layers[0].attention.grouped:
         parts.append(place(HEAD_TABLES, "heads"))
-    stream = "embed.X"
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
         parts += placed
@@ -154,22 +157,22 @@ def definitions(config: DecoderConfig, n: int) -> Program:
 
 
 def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
-    """The sizes of all dimensions on ``n`` tokens, and the norm's epsilon, by name."""
-    attention = config.attention
+    """The sizes of all dimensions on ``n`` tokens, the epsilon of norms and the rates of dropout, by name."""
+    attention = config.layers[0].attention
     sizes: dict[str, float] = {
         "n": n, "n_k": n, "d": config.d, "H": attention.heads, "d_k": attention.d_k, "d_v": attention.d_v,
         "N": config.vocab_size,
     }  # fmt: skip
     if attention.grouped and attention.kv_heads is not None:
         sizes["G"] = attention.kv_heads
-    if attention.window is not None:
-        sizes["window"] = attention.window
-    if config.ffn is not None:
-        sizes["d_ff"] = config.ffn.d_ff
-    if config.positions in ("learned", "sinusoidal"):
+    if config.window is not None:
+        sizes["window"] = config.window
+    if config.d_ff is not None:
+        sizes["d_ff"] = config.d_ff
+    if config.position.kind in ("learned", "sinusoidal"):
         sizes["n_ctx"] = config.context
-    if config.positions in ("sinusoidal", "rope"):
-        sizes["base"] = config.position_base
-    if config.norm is not None:
-        sizes["eps"] = config.norm.eps
-    return sizes
+    if config.position.kind in ("sinusoidal", "rope"):
+        sizes["base"] = config.position.base
+    if config.eps is not None:
+        sizes["eps"] = config.eps
+    return {**sizes, **dropout_rates(config.dropout)}

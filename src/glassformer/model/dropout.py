@@ -35,7 +35,7 @@ class Dropped(NamedTuple):
 
 
 EMBEDDED = Dropped(
-    quantity("kept_X", r"\mathcal D_X", "kept cells of the input matrix", "输入矩阵中保留的元素", Kind.INPUT, "kept_X[i,r]"),
+    quantity("kept_X", r"\mathcal D_X", "kept cells of the input", "输入矩阵中保留的元素", Kind.INPUT, "kept_X[i,r]"),
     quantity("X_D", "X_D", "input matrix after dropout", "Dropout 后的输入矩阵", Kind.INTERMEDIATE, """
 X_D[i,r] = X[i,r]/(1 - p_embed) if kept_X[i,r] else 0
 X.grad[i,r] += X_D.grad[i,r]/(1 - p_embed) if kept_X[i,r] else 0
@@ -49,14 +49,14 @@ A.grad[h,i,j] += A_D.grad[h,i,j]/(1 - p_attn) if kept_A[h,i,j] else 0
 """),
 )  # fmt: skip
 ATTENDED = Dropped(
-    quantity("kept_O", r"\mathcal D_O", "kept cells of the attention output", "注意力输出中保留的元素", Kind.INPUT, "kept_O[i,r]"),
+    quantity("kept_O", r"\mathcal D_O", "kept cells of attention", "注意力输出中保留的元素", Kind.INPUT, "kept_O[i,r]"),
     quantity("O_D", "O_D", "attention output after dropout", "Dropout 后的注意力输出", Kind.INTERMEDIATE, """
 O_D[i,r] = O[i,r]/(1 - p_resid) if kept_O[i,r] else 0
 O.grad[i,r] += O_D.grad[i,r]/(1 - p_resid) if kept_O[i,r] else 0
 """),
 )  # fmt: skip
 TRANSFORMED = Dropped(
-    quantity("kept_F", r"\mathcal D_F", "kept cells of the FFN output", "FFN 输出中保留的元素", Kind.INPUT, "kept_F[i,r]"),
+    quantity("kept_F", r"\mathcal D_F", "kept cells of the FFN", "FFN 输出中保留的元素", Kind.INPUT, "kept_F[i,r]"),
     quantity("F_D", "F_D", "FFN output after dropout", "Dropout 后的 FFN 输出", Kind.INTERMEDIATE, """
 F_D[i,r] = F[i,r]/(1 - p_resid) if kept_F[i,r] else 0
 F.grad[i,r] += F_D.grad[i,r]/(1 - p_resid) if kept_F[i,r] else 0
@@ -84,7 +84,7 @@ def dropout_rates(config: DropoutConfig) -> dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate > 0}
 
 
-def leave_out(X: Float[Tensor, "..."], dropped: Dropped, rate: float, say: Say, at: Place) -> Float[Tensor, "..."]:
+def leave_out(X: Float[Tensor, "*axes"], dropped: Dropped, rate: float, say: Say, at: Place) -> Float[Tensor, "*axes"]:
     """``X`` with each number left out with the chance ``rate`` and the others divided by ``1 - rate``.
 
     Any shape. At rate 0 ``X`` itself: nothing is drawn or said.
@@ -95,7 +95,7 @@ def leave_out(X: Float[Tensor, "..."], dropped: Dropped, rate: float, say: Say, 
     return say(dropped.result, torch.where(kept, X / (1 - rate), 0.0), at)
 
 
-def _drawn(X: Float[Tensor, "..."], rate: float) -> Bool[Tensor, "..."]:
+def _drawn(X: Float[Tensor, "*axes"], rate: float) -> Bool[Tensor, "*axes"]:
     return torch.empty(X.shape, dtype=torch.bool, device=X.device).bernoulli_(1 - rate)
 
 
@@ -113,6 +113,6 @@ class Dropout(nn.Module):
         """The rate of the mode that the model is in."""
         return self.set_rate if self.training else 0.0
 
-    def forward(self, X: Float[Tensor, "..."], say: Say) -> Float[Tensor, "..."]:
+    def forward(self, X: Float[Tensor, "*axes"], say: Say) -> Float[Tensor, "*axes"]:
         """``X`` of any shape to the same shape."""
         return leave_out(X, self.dropped, self.rate, say, self.at)

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
+from . import dropout
 from .config import DecoderConfig
+from .dropout import Dropout, dropout_definitions
 from .shapes import Float, Int
 
 TOKENS = quantity("t", "t", "token ids", "Token 编号", Kind.INPUT, "t[i]")
@@ -43,12 +45,15 @@ EMBEDDING = group("embedding", TOKENS, POSITIONS, TOKEN_TABLE, POSITION_TABLE, E
 SINUSOIDAL_EMBEDDING = group("embedding", TOKENS, POSITIONS, TOKEN_TABLE, PAIR, SINUSOIDS, EMBEDDED)
 
 
-def embedding_definitions(config: DecoderConfig, path: str) -> Instance:
-    """The placed embedding at ``path``; its output is ``path.X``."""
-    if config.positions == "sinusoidal":
-        return place(SINUSOIDAL_EMBEDDING, path)
-    absent = {"learned": (), "rope": (POSITION_TABLE,), "none": (POSITION_TABLE, POSITIONS)}[config.positions]
-    return place(EMBEDDING, path, **{q.name: None for q in absent})
+def embedding_definitions(config: DecoderConfig, path: str) -> tuple[list[Instance], str]:
+    """The placed embedding at ``path``, with its dropout, and the id of the stream after it."""
+    if config.position.kind == "sinusoidal":
+        embedded = place(SINUSOIDAL_EMBEDDING, path)
+    else:
+        absent = {"learned": (), "rope": (POSITION_TABLE,), "none": (POSITION_TABLE, POSITIONS)}[config.position.kind]
+        embedded = place(EMBEDDING, path, **{q.name: None for q in absent})
+    dropped, stream = dropout_definitions(dropout.EMBEDDED, config.dropout.embedding, path, f"{path}.{EMBEDDED.name}")
+    return [embedded, *dropped], stream
 
 
 class Embedding(nn.Module):
@@ -57,9 +62,10 @@ class Embedding(nn.Module):
     def __init__(self, config: DecoderConfig, at: Place) -> None:
         super().__init__()
         self.at = at
-        self.positions, self.base, self.context = config.positions, config.position_base, config.context
+        self.positions, self.base, self.context = config.position.kind, config.position.base, config.context
         self.E = nn.Parameter(torch.zeros(config.vocab_size, config.d))
-        self.P = nn.Parameter(torch.zeros(config.context, config.d)) if config.positions == "learned" else None
+        self.P = nn.Parameter(torch.zeros(config.context, config.d)) if self.positions == "learned" else None
+        self.dropout = Dropout(config.dropout.embedding, dropout.EMBEDDED, at)
 
     def forward(
         self, t: Int[Tensor, "b i"], say: Say, start: int = 0
@@ -71,13 +77,13 @@ class Embedding(nn.Module):
         t = say(TOKENS, t, self.at)
         X = F.embedding(t, self.E)
         if self.positions == "none":
-            return say(EMBEDDED, X, self.at), None
+            return self.dropout(say(EMBEDDED, X, self.at), say), None
         pos = say(POSITIONS, torch.arange(start, start + t.shape[1], device=t.device), self.at)
         if self.P is not None:
             X = X + F.embedding(pos, self.P)
         elif self.positions == "sinusoidal":
             X = X + self._sinusoids(pos, say)
-        return say(EMBEDDED, X, self.at), pos
+        return self.dropout(say(EMBEDDED, X, self.at), say), pos
 
     def _sinusoids(self, pos: Int[Tensor, " i"], say: Say) -> Float[Tensor, "i r"]:
         """The rows of ``P`` at ``pos``; the whole table is computed only when somebody looks."""

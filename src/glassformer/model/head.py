@@ -44,8 +44,8 @@ TIED_HEAD = group("head", TIED_WEIGHT, VOCABULARY_BIAS, LOGITS, PROBABILITIES)
 
 def head_definitions(config: DecoderConfig, path: str, X: str) -> Instance:
     """The placed head at ``path`` that reads the rows ``X``."""
-    no_bias = {} if config.head_bias else {VOCABULARY_BIAS.name: None}
-    if config.tied_head:
+    no_bias = {} if config.head.bias else {VOCABULARY_BIAS.name: None}
+    if config.head.tied:
         return place(TIED_HEAD, path, X=X, E="embed.E", **no_bias)
     return place(HEAD, path, X=X, **no_bias)
 
@@ -56,8 +56,8 @@ class Head(nn.Module):
     def __init__(self, config: DecoderConfig, at: Place) -> None:
         super().__init__()
         self.at = at
-        self.U = None if config.tied_head else nn.Parameter(torch.zeros(config.d, config.vocab_size))
-        self.b_U = nn.Parameter(torch.zeros(config.vocab_size)) if config.head_bias else None
+        self.U = None if config.head.tied else nn.Parameter(torch.zeros(config.d, config.vocab_size))
+        self.b_U = nn.Parameter(torch.zeros(config.vocab_size)) if config.head.bias else None
 
     def forward(self, X: Float[Tensor, "b i r"], E: Float[Tensor, "w r"], say: Say) -> Float[Tensor, "b i w"]:
         """``X (b, i, r)`` to ``logits (b, i, w)``; the probabilities are computed only when somebody looks.

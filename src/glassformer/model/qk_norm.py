@@ -35,11 +35,11 @@ KEY_LENGTH = quantity("rms_K", r"\mathrm{rms}_K", "root mean square of a key", "
 rms_K[k,j] = sqrt(mean(K[k,j,c]**2 for c in d_k) + eps)
 """, folded=True)  # fmt: skip
 
-RESCALED_QUERIES = quantity("Qhat", r"\hat Q", "queries divided by their root mean square", "除以均方根后的查询", Kind.INTERMEDIATE, """
+RESCALED_QUERIES = quantity("Qhat", r"\hat Q", "queries over their root mean square", "除以均方根的查询", Kind.INTERMEDIATE, """
 Qhat[h,i,c] = Q[h,i,c]/rms_Q[h,i]
 Q.grad[h,i,c] += (Qhat.grad[h,i,c] - Qhat[h,i,c]*mean(Qhat.grad[h,i,a]*Qhat[h,i,a] for a in d_k))/rms_Q[h,i]
 """)  # fmt: skip
-RESCALED_KEYS = quantity("Khat", r"\hat K", "keys divided by their root mean square", "除以均方根后的键", Kind.INTERMEDIATE, """
+RESCALED_KEYS = quantity("Khat", r"\hat K", "keys over their root mean square", "除以均方根的键", Kind.INTERMEDIATE, """
 Khat[k,j,c] = K[k,j,c]/rms_K[k,j]
 K.grad[k,j,c] += (Khat.grad[k,j,c] - Khat[k,j,c]*mean(Khat.grad[k,j,a]*Khat[k,j,a] for a in d_k))/rms_K[k,j]
 """)  # fmt: skip

@@ -7,13 +7,22 @@ from typing import NamedTuple
 from torch import Tensor
 
 from .rotary import Rotation
+from .shapes import Bool
 
 
 class Shared(NamedTuple):
-    """``allowed (i, j)``: which positions a row may read; the ``rotation`` of queries and keys, if there is one;
-    ``kv (h)``: which keys and values a head reads, where heads share them.
+    """``full (i, j)`` and ``windowed (i, j)``: which positions a row may read, in layers without and with a window;
+    the ``rotation`` of queries and keys, if there is one; ``kv (h)``: which keys and values a head reads, where heads
+    share them. What no layer reads is None.
     """
 
-    allowed: Tensor
+    full: Tensor | None
+    windowed: Tensor | None
     rotation: Rotation | None = None
     kv: Tensor | None = None
+
+    def mask(self, windowed: bool) -> Bool[Tensor, "... i j"]:
+        """The mask of a layer with or without a window."""
+        found = self.windowed if windowed else self.full
+        assert found is not None
+        return found

@@ -11,18 +11,18 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from .config import AttentionConfig, DecoderConfig
+from .config import AttentionConfig, DecoderConfig, PositionConfig
 from .decoder import Decoder
 
-CONFIG = DecoderConfig(
+CONFIG = DecoderConfig.alike(
+    1,
     vocab_size=3,
     context=8,
     d=2,
-    blocks=1,
     attention=AttentionConfig(heads=1, d_k=1, d_v=2),
     norm=None,
     ffn=None,
-    positions="none",
+    position=PositionConfig(kind="none"),
 )
 VOCABULARY = ("A", "B", "C")
 TEXTS = MappingProxyType({"abstract": VOCABULARY, "clinic": ("患者服用华法林后", "出现", "黑便")})

@@ -10,8 +10,8 @@ from glassformer.notation import Program
 from glassformer.notation.chain import Chain, ChainMisplaced, place_chain
 
 from .attention import ATTENTION_CHAINS
-from .embedding import EMBEDDING_CHAINS
 from .dropout import DROPOUT_CHAINS
+from .embedding import EMBEDDING_CHAINS
 from .feedforward import FEED_FORWARD_CHAINS
 from .norm import NORM_CHAINS
 from .output import OUTPUT_CHAINS

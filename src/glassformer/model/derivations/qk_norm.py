@@ -10,9 +10,8 @@ _QUERY_THROUGH_RMS = "sum(Qhat.grad[h,i,a]*Q[h,i,a] for a in d_k)/rms_Q[h,i]**2"
 _KEY_THROUGH_RMS = "sum(Khat.grad[k,j,a]*K[k,j,a] for a in d_k)/rms_K[k,j]**2"
 
 _RULE = (
-    "row by row and head by head; the divisor is the root mean square of the row: "
-    "d rms = mean(2x dx)/(2 rms), put into the rule for quotients",
-    "逐头逐行进行；除数是该行的均方根：d rms = mean(2x·dx)/(2·rms)，代入商的求导法则",
+    "head by head and row by row; d rms = mean(2x dx)/(2 rms), put into the rule for quotients",
+    "逐头逐行进行；d rms = mean(2x·dx)/(2·rms)，代入商的求导法则",
 )
 _ONE_COORDINATE = ("of the sums over a only a = c is left", "对 a 的求和只剩 a = c")
 _MEAN = ("a sum divided by d_k is a mean", "和除以 d_k 就是平均")
