@@ -73,7 +73,9 @@ def layers_of(kind: str, layer: LayerConfig) -> tuple[LayerConfig, ...]:
     """One layer, two alike, or three of which the second differs in all that a layer may choose for itself."""
     if kind != "mixed":
         return (layer,) * {"one": 1, "two": 2}[kind]
-    attention = layer.attention.model_copy(update={"window": None, "bias": not layer.attention.bias, "qk_norm": not layer.attention.qk_norm})
+    attention = layer.attention.model_copy(
+        update={"window": None, "bias": not layer.attention.bias, "qk_norm": not layer.attention.qk_norm}
+    )
     other = FeedForwardConfig(d_ff=11, activation="relu", gated=True)
     return (layer, LayerConfig(attention=attention, ffn=other if layer.ffn is None else None), layer)
 
