@@ -26,9 +26,9 @@ WHOLE = CONFIGS["everything"]
 @pytest.mark.parametrize("name", ALL)
 def test_a_forward_pass_says_every_defined_quantity_once_with_the_axes_of_its_definition(name: str) -> None:
     config, inputs, recorder = ALL[name], random_inputs(ALL[name], batch=1), Recorder()
-    model = random_decoder(config)
+    model = random_decoder(config).train()
     model(inputs.tokens, inputs.targets, inputs.scored, say=recorder)
-    program = definitions(config, inputs.tokens.shape[1])
+    program = definitions(config, inputs.tokens.shape[1], dropout=True)
     parameters = dict(model.named_parameters())
     assert set(recorder.said) | set(parameters) == set(program.quantities)
     assert not set(recorder.said) & set(parameters)
@@ -45,7 +45,7 @@ def test_logits_loss_and_gradients_are_the_same_whether_somebody_looks_or_not(na
     inputs = random_inputs(config, batch=3)
     results = []
     for say in (None, Recorder()):
-        model = random_decoder(config)
+        model = random_decoder(config).eval()  # in training mode fused attention draws another mask
         out = model(*arguments(inputs)) if say is None else model(*arguments(inputs), say=say)
         assert out.loss is not None
         out.loss.backward()

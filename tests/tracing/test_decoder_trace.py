@@ -125,7 +125,7 @@ def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
 def test_replay_fails_when_the_code_differs_from_its_formula(monkeypatch):
     from glassformer.model import attention
 
-    def off_by_a_hair(Q, K, V, allowed, say, at, kv=None):
+    def off_by_a_hair(Q, K, V, allowed, say, at, *others):
         S = Q @ K.transpose(-2, -1) / (Q.shape[-1] ** 0.5) * (1 + 1e-12)
         S = say(attention.SCORES, S.masked_fill(~allowed, -torch.inf), at)
         return say(attention.MIXED, say(attention.COEFFICIENTS, torch.softmax(S, -1), at) @ V, at)

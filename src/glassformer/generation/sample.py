@@ -7,6 +7,7 @@ the window is computed anew for each token.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -86,5 +87,18 @@ class Reader:
         """Scores (N,) of the token after ``tokens``, which start with those of the last call."""
         fits = len(tokens) <= self._model.config.context
         new = tokens[self._cache.length :] if fits else tokens[-self._model.config.context :]
-        with torch.no_grad():
+        with torch.no_grad(), _evaluation_mode(self._model):
             return self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]
+
+
+@contextlib.contextmanager
+def _evaluation_mode(model: Decoder) -> Iterator[None]:
+    """Inside, ``model`` leaves nothing out by chance; afterwards it is in the mode it was in."""
+    if not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()

@@ -24,7 +24,8 @@ from glassformer.notation import Program, Say, build_program, place, silent
 
 from .block import Block, block_definitions
 from .cache import KeyValueCache
-from .config import DecoderConfig
+from .config import DecoderConfig, DropoutConfig
+from .dropout import dropout_rates
 from .embedding import Embedding, embedding_definitions
 from .grouped import HEAD_TABLES, head_table
 from .head import Head, head_definitions
@@ -138,21 +139,24 @@ def _loss(
     return cross_entropy(logits, y, I, say, _LOSS)
 
 
-def definitions(config: DecoderConfig, n: int, *, packed: bool = False) -> Program:
+def definitions(config: DecoderConfig, n: int, *, packed: bool = False, dropout: bool = False) -> Program:
     """Every quantity of ``Decoder(config)`` on ``n`` tokens: definitions, gradient contributions, sizes.
 
-    ``packed`` says that the row comes with segments. Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch
-    axis. The alias ``h`` is the last hidden state. The learning rate ``eta`` is not the model's: add it with
+    ``packed`` says that the row comes with segments. With ``dropout`` the program is that of training mode, whose masks
+    are inputs; without, that of evaluation mode. Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch axis.
+    The alias ``h`` is the last hidden state. The learning rate ``eta`` is not the model's: add it with
     ``program.with_scalars(eta=...)``. Raises ``UserError`` for an ``n`` that the model cannot read.
     """
     if not 1 <= n <= config.context:
         raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
-    parts = [*embedding_definitions(config, "embed", packed), *mask_definitions(config, packed)]
+    if not dropout:
+        config = config.model_copy(update={"dropout": DropoutConfig()})
+    parts, stream = embedding_definitions(config, "embed", packed)
+    parts += mask_definitions(config, packed)
     if config.position.kind == "rope":
         parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
     if config.layers[0].attention.grouped:
         parts.append(place(HEAD_TABLES, "heads"))
-    stream = "embed.X"
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
         parts += placed
@@ -165,7 +169,7 @@ def definitions(config: DecoderConfig, n: int, *, packed: bool = False) -> Progr
 
 
 def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
-    """The sizes of all dimensions on ``n`` tokens, and the norm's epsilon, by name."""
+    """The sizes of all dimensions on ``n`` tokens, the epsilon of norms and the rates of dropout, by name."""
     attention = config.layers[0].attention
     sizes: dict[str, float] = {
         "n": n, "n_k": n, "d": config.d, "H": attention.heads, "d_k": attention.d_k, "d_v": attention.d_v,
@@ -181,6 +185,6 @@ def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
         sizes["n_ctx"] = config.context
     if config.position.kind in ("sinusoidal", "rope"):
         sizes["base"] = config.position.base
-    if config.norm is not None:
-        sizes["eps"] = config.norm.eps
-    return sizes
+    if config.eps is not None:
+        sizes["eps"] = config.eps
+    return {**sizes, **dropout_rates(config.dropout)}

@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from glassformer.notation import Instance, Kind, Place, Say, group, place, quantity, silent
 
+from . import dropout
 from .config import DecoderConfig
+from .dropout import Dropout, dropout_definitions
 from .segments import PACKED_POSITIONS, SEGMENTS, positions_in_segment
 from .shapes import Bool, Float, Int
 
@@ -47,15 +49,18 @@ EMBEDDING = group("embedding", TOKEN_TABLE, POSITION_TABLE, EMBEDDED)
 SINUSOIDAL_EMBEDDING = group("embedding", TOKEN_TABLE, PAIR, SINUSOIDS, EMBEDDED)
 
 
-def embedding_definitions(config: DecoderConfig, path: str, packed: bool) -> list[Instance]:
-    """The placed groups of the embedding at ``path``; its output is ``path.X``."""
+def embedding_definitions(config: DecoderConfig, path: str, packed: bool) -> tuple[list[Instance], str]:
+    """The placed groups of the embedding at ``path``, with its dropout, and the id of the stream after it."""
     kind = config.position.kind
     t, pos = f"{path}.{TOKENS.name}", None if kind == "none" else f"{path}.{POSITIONS.name}"
     text = place(PACKED_TEXT if packed else TEXT, path, n_k="n", pos=pos)
     if kind == "sinusoidal":
-        return [text, place(SINUSOIDAL_EMBEDDING, path, t=t, pos=pos)]
-    no_table = {} if kind == "learned" else {POSITION_TABLE.name: None}
-    return [text, place(EMBEDDING, path, t=t, pos=pos, **no_table)]
+        embedded = place(SINUSOIDAL_EMBEDDING, path, t=t, pos=pos)
+    else:
+        no_table = {} if kind == "learned" else {POSITION_TABLE.name: None}
+        embedded = place(EMBEDDING, path, t=t, pos=pos, **no_table)
+    dropped, stream = dropout_definitions(dropout.EMBEDDED, config.dropout.embedding, path, f"{path}.{EMBEDDED.name}")
+    return [text, embedded, *dropped], stream
 
 
 class Embedding(nn.Module):
@@ -67,6 +72,7 @@ class Embedding(nn.Module):
         self.positions, self.base, self.context = config.position.kind, config.position.base, config.context
         self.E = nn.Parameter(torch.zeros(config.vocab_size, config.d))
         self.P = nn.Parameter(torch.zeros(config.context, config.d)) if self.positions == "learned" else None
+        self.dropout = Dropout(config.dropout.embedding, dropout.EMBEDDED, at)
 
     def forward(
         self, t: Int[Tensor, "b i"], say: Say, start: int = 0, same: Bool[Tensor, "b i j"] | None = None
@@ -79,7 +85,7 @@ class Embedding(nn.Module):
         t = say(TOKENS, t, self.at)
         X = F.embedding(t, self.E)
         if self.positions == "none":
-            return say(EMBEDDED, X, self.at), None
+            return self.dropout(say(EMBEDDED, X, self.at), say), None
         if same is None:
             pos = say(POSITIONS, torch.arange(start, start + t.shape[1], device=t.device), self.at)
         else:
@@ -88,7 +94,7 @@ class Embedding(nn.Module):
             X = X + F.embedding(pos, self.P)
         elif self.positions == "sinusoidal":
             X = X + self._sinusoids(pos, say)
-        return say(EMBEDDED, X, self.at), pos
+        return self.dropout(say(EMBEDDED, X, self.at), say), pos
 
     def _sinusoids(self, pos: Int[Tensor, "... i"], say: Say) -> Float[Tensor, "... i r"]:
         """The rows of ``P`` at ``pos``; the whole table is computed only when somebody looks."""

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..model import Decoder, definitions
 from ..notation import Program, Statement, key, silent
 from ..training.descent import update_statements
 from .audit import Audit, audit
-from .record import Arrays, Sample, forward, record, record_forward
+from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .update import UpdateAnalysis, analyse
 from .witnesses import Witness, Witnesses
@@ -33,7 +33,10 @@ EVERY_CELL = 64
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen."""
+    """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen.
+
+    Both are taken in evaluation mode: with dropout the fused kernel draws masks of its own, so nothing could be compared.
+    """
 
     dtype: str
     max_abs_logit_difference: float
@@ -121,12 +124,20 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def trace_sample(
-    model: Decoder, sample: Sample, text: Text, eta: float, *, witness_cells: int | None = SAMPLED_CELLS, seed: int = 0
+    model: Decoder,
+    sample: Sample,
+    text: Text,
+    eta: float,
+    *,
+    witness_cells: int | None = SAMPLED_CELLS,
+    seed: int = 0,
+    dropout: bool = False,
 ) -> Trace:
     """Record one step of gradient descent of ``model`` at ``sample``, in float64, with witnesses.
 
     ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
-    differences: 0 leaves the witnesses out, None checks every cell.
+    differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
+    its masks are drawn once, from torch's generator, and held fixed for everything that follows.
     """
     if not np.isfinite(eta) or eta < 0:
         raise UserError(
@@ -138,8 +149,21 @@ def trace_sample(
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
-    observed = copy.deepcopy(model).double().eval().requires_grad_(True)
-    program = definitions(model.config, sample.length, packed=sample.segments is not None).with_scalars(eta=float(eta))
+    observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
+    program = definitions(model.config, sample.length, packed=sample.segments is not None, dropout=dropout)
+    program = program.with_scalars(eta=float(eta))
+    if dropout:
+        sample = with_drawn_masks(observed, sample)
+    # What a model draws while it is given other masks must not advance the generator of the caller.
+    with torch.random.fork_rng(devices=()):
+        return _trace(observed, sample, text, program, witness_cells, seed)
+
+
+def _trace(
+    observed: Decoder, sample: Sample, text: Text, program: Program, witness_cells: int | None, seed: int
+) -> Trace:
+    """The trace of ``observed``, which is left with the parameters it had."""
+    eta = program.scalars["eta"]
     update = update_statements(program)
     values = record(observed, sample, program)
     _step(observed, values, eta)
@@ -158,7 +182,7 @@ def trace_sample(
         update,
         values,
         text,
-        _observe(model, observed, sample),
+        _observe(observed, sample),
         analyse(program, update, values),
         replay(program, update, values),
         witnesses,
@@ -186,8 +210,10 @@ def _restore(model: Decoder, values: Arrays) -> None:
             parameter.copy_(torch.from_numpy(values[name]))
 
 
-def _observe(model: Decoder, observed: Decoder, sample: Sample) -> Observer:
+def _observe(observed: Decoder, sample: Sample) -> Observer:
     """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in float64."""
+    mode, sample = observed.training, replace(sample, masks={})
+    observed.eval()
     seen: list[torch.Tensor] = []
 
     def say(quantity: Any, tensor: Any, at: Any) -> Any:
@@ -198,6 +224,7 @@ def _observe(model: Decoder, observed: Decoder, sample: Sample) -> Observer:
     with torch.no_grad():
         forward(observed, sample, say)
         unseen = forward(observed, sample, silent).logits
+    observed.train(mode)
     return Observer("float64", float((seen[0] - unseen).abs().max()))
 
 
@@ -219,12 +246,14 @@ def trace(
     eta: float = 0.1,
     vocabulary: Sequence[str] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
+    dropout: bool = False,
 ) -> Trace:
     """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
 
     Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
     texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. ``vocabulary``
-    gives token texts for readers. Raises ``UserError`` when the sample does not fit the model.
+    gives token texts for readers. With ``dropout`` the step is one of training mode, with masks drawn once. Raises
+    ``UserError`` when the sample does not fit the model.
 
     >>> import glassformer
     >>> from glassformer.model import toy24_model
@@ -249,4 +278,5 @@ def trace(
         )
     words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
-    return trace_sample(model, sample_of(tokens, targets, scored, segments), text, eta, witness_cells=witness_cells)
+    sample = sample_of(tokens, targets, scored, segments)
+    return trace_sample(model, sample, text, eta, witness_cells=witness_cells, dropout=dropout)
