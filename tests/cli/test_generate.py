@@ -16,8 +16,8 @@ import torch
 
 from glassformer.cli import generate as module
 from glassformer.generation import Continuation, generate
-from glassformer.training import RunFolder, load_run
-from learning import tiny_decoder, tokens_of, words_text
+from glassformer.training import load_run
+from learning import save_run, tiny_decoder, tokens_of, words_text
 
 from .commands import run, run_alone
 
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a model nobody trained, over the letters a, b, c and space; its context is 8."""
     path = tmp_path_factory.mktemp("runs") / "mine"
     tokenizer, _ = tokens_of(words_text(50))
-    RunFolder(path).save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    save_run(path, tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer)
     return path
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from .words import CLINIC
 if TYPE_CHECKING:
     from ..model import Decoder, DecoderConfig
     from ..text import Language
-    from ..training import Step, TrainingConfig
+    from ..training import Outcome, TrainingConfig
+    from ..training.loop import Steps
 
 NAME = "clinic"
 STEPS = 400
@@ -52,8 +52,7 @@ def train_clinic(lang: str, config: DecoderConfig, training: TrainingConfig, out
     import torch
 
     from ..model import Decoder
-    from ..training import RunFolder
-    from ..training.config import default_threads
+    from ..training import RunFolder, run
     from ..training.loop import torch_threads
 
     language, words = clinic(lang), CLINIC[lang]
@@ -66,40 +65,41 @@ def train_clinic(lang: str, config: DecoderConfig, training: TrainingConfig, out
             words["model"].format(parameters=parameters, blocks=config.blocks, d=config.d),
         ]
     )
-    folder = RunFolder(out)
-    try:
-        with stop_on_signal() as stop, torch_threads(training.threads or default_threads(config.d)):
-            last: Step | None = None
-            for step in shown(_measured(model, language, training)):
-                if step.validation is not None or step.step % 10 == 1:
-                    folder.log(step=step.step, loss=step.loss, validation=step.validation,
-                               learning_rate=step.learning_rate, elapsed=round(step.elapsed, 3))  # fmt: skip
-                last = step
-                if stop.wanted:
-                    break
-            assert last is not None
-            result = measure(model, language, lang, last, stop.wanted)
-    except BaseException:
-        folder.abandon()
-        raise
-    samples = "\n".join([words["sampled"], words["not medicine"], *result.samples, ""])
-    folder.save(model, language.tokenizer, meta=facts(language, lang, training, result, parameters), samples=samples)
+    with RunFolder.create(out) as folder:
+        try:
+            training = folder.begin(model, language.tokenizer, {}, training, facts={"origin": f"clinic ({lang})"})
+            with stop_on_signal() as stop, torch_threads(training.threads or 1):
+                outcome = run(
+                    model,
+                    language,
+                    training,
+                    folder,
+                    stop=lambda: stop.wanted,
+                    through=lambda steps: shown(_measured(steps, model, language)),
+                )
+                result = measure(model, language, lang, outcome)
+            samples = "\n".join([words["sampled"], words["not medicine"], *result.samples, ""])
+            meta = facts(language, lang, training, result, parameters)
+            folder.save(model, meta=meta, samples=samples, finished=not result.stopped)
+        except BaseException:
+            folder.abandon()
+            raise
     write(["", *closing_lines(result, language, lang, out)])
     return result
 
 
-def _measured(model: Decoder, language: Language, training: TrainingConfig) -> Iterator[Step]:
+def _measured(steps: Steps, model: Decoder, language: Language) -> Steps:
     """The steps of training; every so often with the exact expected loss, which needs no validation text."""
-    from ..training import log_probabilities, train
+    from ..training import log_probabilities
 
-    for step in train(model, language, training):
+    for step in steps:
         if step.step % MEASURE_EVERY:
             yield step
         else:
             yield dataclasses.replace(step, validation=language.loss(log_probabilities(model, language)))
 
 
-def measure(model: Decoder, language: Language, lang: str, last: Step, stopped: bool) -> Result:
+def measure(model: Decoder, language: Language, lang: str, outcome: Outcome) -> Result:
     """KL to the truth over all prefixes, the notes' prediction, and sentences the model writes."""
     import torch
 
@@ -120,9 +120,9 @@ def measure(model: Decoder, language: Language, lang: str, last: Step, stopped: 
             written.append(token)
         samples.append(tokenizer.decode(written))
     return Result(
-        steps=last.step,
-        seconds=last.elapsed,
-        stopped=stopped,
+        steps=outcome.step,
+        seconds=outcome.elapsed,
+        stopped=outcome.stopped,
         divergence=language.divergence(log_probabilities(model, language)),
         probability=float(p),
         true_probability=float(language.next_distribution(given)[symptom]),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .console import write
 
 if TYPE_CHECKING:
     from ..training import Step
+    from ..training.loop import Steps
 
 PLAIN_EVERY = 5.0  # seconds between two lines when there is no terminal
 
 
-def shown(steps: Iterator[Step]) -> Iterator[Step]:
+def shown(steps: Steps) -> Steps:
     """Pass ``steps`` on, showing each: a bar on standard error when it is a terminal, else lines on standard output."""
     from rich.console import Console
 
@@ -21,7 +21,7 @@ def shown(steps: Iterator[Step]) -> Iterator[Step]:
     return _bar(steps, console) if console.is_terminal else _lines(steps)
 
 
-def _bar(steps: Iterator[Step], console: object) -> Iterator[Step]:
+def _bar(steps: Steps, console: object) -> Steps:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -37,7 +37,7 @@ def _bar(steps: Iterator[Step], console: object) -> Iterator[Step]:
             yield step
 
 
-def _lines(steps: Iterator[Step]) -> Iterator[Step]:
+def _lines(steps: Steps) -> Steps:
     printed = 0.0
     for step in steps:
         if step.step == 1 or step.validation is not None or step.elapsed - printed >= PLAIN_EVERY:

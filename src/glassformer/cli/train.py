@@ -16,12 +16,12 @@ from ..text import CharacterTokenizer, Corpus, Source, first_scored, read_source
 from . import clinic
 from .console import write
 from .progress import shown
-from .stopping import Stop, stop_on_signal
+from .stopping import stop_on_signal
 from .subject import Language
 
 if TYPE_CHECKING:
     from ..model import Decoder, DecoderConfig
-    from ..training import RunFolder, Step, TrainingConfig
+    from ..training import Outcome, TrainingConfig
 
 SECONDS = 20.0
 CONTEXT = 64
@@ -32,7 +32,6 @@ SAMPLE = 400  # characters
 TEMPERATURE = 0.8
 TRAINED_BYTES = 16  # of one parameter: float32 itself, its gradient, two moments of AdamW
 PHRASE = 24  # characters to look at next, at most
-LOG_EVERY = 10  # steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def run(
 
     from ..model import Decoder
     from ..training import RunFolder
-    from ..training.config import default_threads
+    from ..training import run as run_to_its_end
     from ..training.loop import torch_threads
 
     model = Decoder(config, torch.Generator().manual_seed(training.seed))
@@ -148,53 +147,40 @@ def run(
             f"model: {parameters:,} parameters, {size}",
         ]
     )
-    folder = RunFolder(out)
-    try:
-        with stop_on_signal() as stop, torch_threads(training.threads or default_threads(config.d)):
-            last = _train(model, data, training, folder, stop)
-            result = _measure(model, tokenizer, data, training, last, stop)
-    except BaseException:
-        folder.abandon()
-        raise
-    meta = facts(source, data, training, result, parameters)
-    folder.save(model, tokenizer, meta=meta, samples=sample_file(result))
+    with RunFolder.create(out) as folder:
+        try:
+            training = folder.begin(model, tokenizer, {}, training, facts={"origin": source.origin})
+            with stop_on_signal() as stop, torch_threads(training.threads or 1):
+                outcome = run_to_its_end(model, data, training, folder, stop=lambda: stop.wanted, through=shown)
+                result = _measure(model, tokenizer, data, training, outcome)
+            meta = facts(source, data, training, result, parameters)
+            folder.save(model, meta=meta, samples=sample_file(result), finished=not result.stopped)
+        except BaseException:
+            folder.abandon()
+            raise
     return result
 
 
-def _train(model: Decoder, data: Corpus, training: TrainingConfig, folder: RunFolder, stop: Stop) -> Step:
-    from ..training import train
-
-    last: Step | None = None
-    for step in shown(train(model, data, training)):
-        if step.validation is not None or step.step % LOG_EVERY == 1:
-            folder.log(step=step.step, loss=step.loss, validation=step.validation, learning_rate=step.learning_rate,
-                       tokens_per_second=round(step.tokens_per_second), elapsed=round(step.elapsed, 3))  # fmt: skip
-        last = step
-        if stop.wanted:
-            break
-    assert last is not None
-    return last
-
-
 def _measure(
-    model: Decoder, tokenizer: CharacterTokenizer, data: Corpus, training: TrainingConfig, last: Step, stop: Stop
+    model: Decoder, tokenizer: CharacterTokenizer, data: Corpus, training: TrainingConfig, outcome: Outcome
 ) -> Result:
     from ..generation import generate
-    from ..training import validation_loss
+    from ..training import held_out, validation_loss
     from ..training.baseline import fit_bigram
-    from ..training.loop import held_out
 
     text = data.held_out.tokens(0, SCORED + 1)
-    bigram = fit_bigram(data.train.tokens(0, len(data.train)), tokenizer.vocab_size).loss(text)
+    batches = list(first_scored(held_out(data, model.config.context), SCORED))
+    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(batches)
     # The sample continues a line break where there is one, so that it starts like a line of the text.
     prompt = "\n" if "\n" in tokenizer.texts else tokenizer.decode(text[:1])
     ids = generate(model, tokenizer.encode(prompt).ids.tolist(), SAMPLE, temperature=TEMPERATURE, seed=training.seed)
-    validation = validation_loss(model, first_scored(held_out(data, model.config.context), SCORED))
+    validation = validation_loss(model, batches)
     assert validation is not None
+    assert bigram is not None
     return Result(
-        steps=last.step,
-        seconds=last.elapsed,
-        stopped=stop.wanted,
+        steps=outcome.step,
+        seconds=outcome.elapsed,
+        stopped=outcome.stopped,
         validation=validation,
         bigram=bigram,
         scored=len(text) - 1,
