@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(folder: Path, prompt: str, count: int, **rule: float) -> str:
-    model, tokenizer, _ = load_run(folder)
+    model, tokenizer, *_ = load_run(folder)
     ids = list(generate(model, tokenizer.encode(prompt).ids.tolist(), count, **rule))  # pyright: ignore
     return tokenizer.decode(ids)
 
@@ -59,7 +59,7 @@ def test_json_has_text_ids_and_the_probability_of_each_chosen_token(
     arguments = ("generate", str(folder), "--prompt", "ab", "--max-tokens", "5", "--top-k", "2", "--json", "-")
     outcome = run(capsys, *arguments)
     data = json.loads(outcome.out)
-    model, tokenizer, _ = load_run(folder)
+    model, tokenizer, *_ = load_run(folder)
     assert data["prompt"] == {"text": "ab", "ids": tokenizer.encode("ab").ids.tolist(), "read": 2}
     assert (
         data["text"] == "".join(data["tokens"]) == tokenizer.decode(data["ids"]) == expected(folder, "ab", 5, top_k=2)
