@@ -45,6 +45,8 @@ def test_no_operation_lies_outside_the_definitions(run: Trace) -> None:
 
 def test_looking_changes_nothing_beyond_rounding(run: Trace) -> None:
     assert run.observer.max_abs_logit_difference <= 1e-12
+    assert run.observer.others["float32"] <= 1e-5
+    assert set(run.observer.others) == {"float32", "bfloat16"}
 
 
 def test_every_gradient_by_definition_equals_autograds(run: Trace) -> None:

@@ -27,7 +27,7 @@ def trace_run(
     The step is one of plain gradient descent at ``eta``. ``cells`` sets single parameters first. Raises ``UserError`` for
     a folder that is not a run, a text the tokenizer does not know, or one too short or too long for the model.
     """
-    model, tokenizer, _ = load_run(Path(path))
+    model, tokenizer, *_ = load_run(Path(path))
     tokens = list(tokenizer.encode(text).ids)
     if len(tokens) < 2:
         raise UserError(

@@ -36,10 +36,12 @@ class Observer:
     """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen.
 
     Both are taken in evaluation mode: with dropout the fused kernel draws masks of its own, so nothing could be compared.
+    ``others`` has the same difference where the same model computes in other arithmetic.
     """
 
     dtype: str
     max_abs_logit_difference: float
+    others: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +213,18 @@ def _restore(model: Decoder, values: Arrays) -> None:
 
 
 def _observe(observed: Decoder, sample: Sample) -> Observer:
-    """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in float64."""
-    mode, sample = observed.training, replace(sample, masks={})
-    observed.eval()
+    """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in evaluation mode."""
+    sample = replace(sample, masks={})
+    differences = {
+        str(dtype).removeprefix("torch."): _seen_and_unseen(copy.deepcopy(observed).to(dtype).eval(), sample)
+        for dtype in (torch.float64, torch.float32, torch.bfloat16)
+    }
+    return Observer("float64", differences.pop("float64"), differences)
+
+
+@torch.no_grad()
+def _seen_and_unseen(model: Decoder, sample: Sample) -> float:
+    """The largest difference of logits in the arithmetic of ``model``."""
     seen: list[torch.Tensor] = []
 
     def say(quantity: Any, tensor: Any, at: Any) -> Any:
@@ -221,11 +232,8 @@ def _observe(observed: Decoder, sample: Sample) -> Observer:
             seen.append(tensor)
         return tensor
 
-    with torch.no_grad():
-        forward(observed, sample, say)
-        unseen = forward(observed, sample, silent).logits
-    observed.train(mode)
-    return Observer("float64", float((seen[0] - unseen).abs().max()))
+    forward(model, sample, say)
+    return float((seen[0] - forward(model, sample, silent).logits).abs().max())
 
 
 def sample_of(

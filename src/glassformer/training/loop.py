@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,8 @@ from .precision import products_in, resolved
 from .state import TrainingState, bytes_of, first_state
 
 Clock = Callable[[], float]
+
+Steps = Generator["Step", None, None]
 
 _SCORING_TOKENS = 4096  # tokens in one batch of validation: enough to keep the CPU busy, little memory
 
@@ -57,7 +59,7 @@ def train(
     *,
     resume: TrainingState | None = None,
     clock: Clock = time.perf_counter,
-) -> Iterator[Step]:
+) -> Steps:
     """Train ``model`` in place and yield one ``Step`` after each update.
 
     Batches are drawn from ``data`` by ``config.seed`` alone, dropout too; torch's own random numbers are left alone. With
