@@ -287,7 +287,10 @@ class _Printer:
         """The set that a table of truth values is, given all indices but the last."""
         symbol = self.style.symbol(name)
         shown = [self.index(i) for k, i in enumerate(given) if (symbol.dims or {k: ""})[k] not in self.style.hidden]
-        return self.style.name(name, face) + (f"_{braced(joined(shown))}" if shown else "")
+        base = self.style.name(name, face)
+        if not shown:
+            return base
+        return (f"[{base}]" if symbol.subscript else base) + f"_{braced(joined(shown))}"
 
     def comparison(self, op: str, a: Expr, b: Expr) -> str:
         # Where one side is a letter, both are positions, and the reader counts those from 1.

@@ -211,10 +211,11 @@ class LatexPrinter {
 
   /** The set that a table of truth values is, given all indices but the last. */
   private setOf(table: Ref): string {
-    const dims = this.style.symbol(table[1]).dims;
+    const { dims, subscript } = this.style.symbol(table[1]);
     const given = table[3].slice(0, -1);
     const shown = given.filter((_, k) => !this.style.hidden.has(dims?.[k] ?? "")).map((index) => this.index(index));
-    return this.style.name(table[1], table[2]) + (shown.length > 0 ? `_${braced(joined(shown))}` : "");
+    const name = this.style.name(table[1], table[2]);
+    return shown.length === 0 ? name : `${subscript ? `[${name}]` : name}_${braced(joined(shown))}`;
   }
 
   private comparison(op: string, a: Expr, b: Expr): string {
