@@ -50,7 +50,7 @@ CHARACTERS, BYTES = "characters", "bytes"
 VOCAB_SIZE = 4096
 """Tokens of byte-level BPE where no other number is named."""
 
-LEARN = 32 << 20
+LEARN = 16 << 20
 """Characters of training text that BPE is learnt from, about at most."""
 
 _KEPT = 16  # bytes of a hash kept in memory: enough to tell any two documents apart
@@ -231,10 +231,11 @@ def encoded(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[Ids]:
     """The ids of ``pieces`` joined, as if encoded at once: what follows the last sure border waits for the next piece."""
     waiting = ""
     for piece in pieces:
-        text = waiting + piece
-        border = last_border(text) if isinstance(tokenizer, BytePairTokenizer) else len(text)
-        waiting = text[border:]
-        yield tokenizer.ids(text[:border])
+        if waiting:
+            border = last_border(waiting) if isinstance(tokenizer, BytePairTokenizer) else len(waiting)
+            yield tokenizer.ids(waiting[:border])
+            waiting = waiting[border:]
+        waiting += piece
     if waiting:
         yield tokenizer.ids(waiting)
 
@@ -242,13 +243,17 @@ def encoded(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[Ids]:
 class _Read:
     """The pieces of one document, hashed and counted while somebody takes them."""
 
-    def __init__(self, pieces: Iterable[str]) -> None:
+    def __init__(self, name: str, pieces: Iterable[str], characters: frozenset[str]) -> None:
         self.size = 0
         self.hash = hashlib.sha256()
+        self._name = name
         self._pieces = pieces
+        self._characters = characters
 
     def __iter__(self) -> Iterator[str]:
         for piece in self._pieces:
+            if not self._characters.issuperset(piece):
+                raise _changed(self._name)
             self.hash.update(piece.encode("utf-8"))
             self.size += len(piece)
             yield piece
@@ -266,7 +271,7 @@ def _write(
     """The last pass: all documents into ``streams``, a line for each into ``table``."""
     place = number = 0
     for number, (name, pieces) in enumerate(_not_empty(source), 1):
-        read = _Read(pieces)
+        read = _Read(name, pieces, survey.characters)
         before = {part: stream.tokens for part, stream in streams.items()}
         if number > len(survey.sizes):
             raise _changed(name)
