@@ -14,8 +14,12 @@
 | ``run_files.py`` | what lies in a run folder |
 | ``run_folder.py`` | ``RunFolder``: writing one, going on in one |
 | ``loading.py`` | ``load_run``: reading one |
+| ``run_data.py`` | what a run learns from, opened again |
 | ``runner.py`` | ``run``: one run to its end, new or resumed |
 | ``baseline.py`` | the bigram a model must beat |
+| ``respelling.py`` | tokens as characters, for a bigram of characters |
+| ``recipe.py`` | data, model and training of a run in one TOML file |
+| ``settings.py`` | settings that are refused where they have no effect |
 | ``divergence.py`` | a model against a language whose probabilities are known |
 """
 
@@ -23,6 +27,7 @@ from .config import CheckpointConfig, OptimizerConfig, ScheduleConfig, TrainingC
 from .divergence import log_probabilities
 from .loading import LoadedRun, load_run
 from .loop import Step, held_out, train, validation_loss
+from .run_data import RunData, open_run_data
 from .run_folder import Resumed, RunFolder
 from .runner import Outcome, run
 from .state import TrainingState
@@ -33,6 +38,7 @@ __all__ = [
     "OptimizerConfig",
     "Outcome",
     "Resumed",
+    "RunData",
     "RunFolder",
     "ScheduleConfig",
     "Step",
@@ -42,6 +48,7 @@ __all__ = [
     "held_out",
     "load_run",
     "log_probabilities",
+    "open_run_data",
     "run",
     "train",
     "validation_loss",

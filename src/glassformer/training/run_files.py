@@ -6,6 +6,7 @@
 | ``tokenizer.json`` | Hugging Face ``tokenizers`` format | before the first step |
 | ``tokenizer_config.json`` | Hugging Face format: which tokens are special, and whether a prompt begins with BOS | before |
 | ``training.json`` | the fields of ``TrainingConfig``, threads and precision settled | before the first step |
+| ``recipe.toml`` | what the run was told, for another like it: ``recipe.py`` | before the first step |
 | ``run.json`` | facts about the text; size and SHA-256 of each file above: the run can be resumed | last of these |
 | ``data/`` | the tokens, where there are documents | before these |
 | ``metrics.jsonl`` | one JSON object per reported step | as the run goes on |
@@ -39,6 +40,7 @@ TRAINING, RUN, METRICS = "training.json", "run.json", "metrics.jsonl"
 WEIGHTS, SAMPLES, MANIFEST = "model.safetensors", "samples.txt", "manifest.json"
 DATA, CHECKPOINTS = "data", "checkpoints"
 
+RECIPE = "recipe.toml"
 BEFORE = (CONFIG, TOKENIZER, TOKENIZER_CONFIG, TRAINING)
 """The files of which ``run.json`` has the hashes."""
 

@@ -39,6 +39,7 @@ from .run_files import (
     FORMAT,
     MANIFEST,
     METRICS,
+    RECIPE,
     RUN,
     SAMPLES,
     TOKENIZER,
@@ -108,11 +109,12 @@ class RunFolder:
         training: TrainingConfig,
         *,
         facts: Mapping[str, Any],
+        recipe: str | None = None,
     ) -> TrainingConfig:
         """Write what going on needs before the first step; returns ``training`` with threads and precision settled.
 
         ``tokenizer_config`` is what ``tokenizer_config.json`` shall say, ``facts`` whatever a resumed run needs to know
-        about its text. Raises ``UserError`` when a file cannot be written, or for a precision that this machine lacks.
+        about its text; ``recipe``, where there is one, goes into ``recipe.toml``. Raises ``UserError`` when a file cannot be written, or for a precision that this machine lacks.
         """
         training = resolved(training, model.config.d)
         config = {"model_type": "glassformer", "format": FORMAT, **model.config.model_dump(mode="json")}
@@ -122,6 +124,8 @@ class RunFolder:
             TOKENIZER_CONFIG: json_bytes(tokenizer_config),
             TRAINING: json_bytes(training.model_dump(mode="json")),
         }
+        if recipe is not None:
+            contents[RECIPE] = recipe.encode("utf-8")
         files = {name: fingerprint(content) for name, content in contents.items()}
         self._write(contents)
         self._make_checkpoints()
@@ -171,7 +175,7 @@ class RunFolder:
         if not self._new or any(path.name > "step-00000000" for path in checkpoints.glob("step-*")):
             return
         with contextlib.suppress(OSError):
-            for name in (RUN, *BEFORE, WEIGHTS, SAMPLES, METRICS):
+            for name in (RUN, *BEFORE, RECIPE, WEIGHTS, SAMPLES, METRICS):
                 (self.path / name).unlink(missing_ok=True)
             for folder in (checkpoints, self.data):
                 shutil.rmtree(folder, ignore_errors=True)
