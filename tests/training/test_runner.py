@@ -21,6 +21,12 @@ from learning import tiny_decoder
 from resuming import EVERY_STEP, STEPS, begin, go_on, result, settings, state_of, text_and_tokens
 
 
+@pytest.fixture(autouse=True)
+def no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here cuts the power, and a flush costs as much as a step."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 def after(steps: int) -> Callable[[], bool]:
     """Stop after so many steps."""
     asked = itertools.count(1)

@@ -22,8 +22,6 @@ from .state import TrainingState, bytes_of, first_state
 
 Clock = Callable[[], float]
 
-Steps = Generator["Step", None, None]
-
 _SCORING_TOKENS = 4096  # tokens in one batch of validation: enough to keep the CPU busy, little memory
 
 
@@ -50,6 +48,9 @@ class Step:
     left: float
     batch: Batch
     state: Callable[[], TrainingState]
+
+
+Steps = Generator[Step, None, None]
 
 
 def train(
