@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         PositionConfig,
         definitions,
     )
-    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24
-    from .training import TrainingConfig, load_run, train
+    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24, train
+    from .training import TrainingConfig, load_run
 
 __version__ = "0.1.0"
 
@@ -79,7 +79,7 @@ PUBLIC = MappingProxyType(
         "trace": "tracing",
         "trace_run": "tracing",
         "trace_toy24": "tracing",
-        "train": "training",
+        "train": "tracing",
     }
 )
 """The home of each public name: a module or package below ``glassformer``."""

@@ -114,7 +114,8 @@ class RunFolder:
         """Write what going on needs before the first step; returns ``training`` with threads and precision settled.
 
         ``tokenizer_config`` is what ``tokenizer_config.json`` shall say, ``facts`` whatever a resumed run needs to know
-        about its text; ``recipe``, where there is one, goes into ``recipe.toml``. Raises ``UserError`` when a file cannot be written, or for a precision that this machine lacks.
+        about its text; ``recipe``, where there is one, goes into ``recipe.toml``. Raises ``UserError`` when a file cannot
+        be written, or for a precision that this machine lacks.
         """
         training = resolved(training, model.config.d)
         config = {"model_type": "glassformer", "format": FORMAT, **model.config.model_dump(mode="json")}
