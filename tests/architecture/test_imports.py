@@ -22,7 +22,7 @@ ORDER = (
 EVERYWHERE = {"errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
-CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich"}
+CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich", "tomli_w", "zstandard"}
 """The run-time dependencies of pyproject.toml."""
 
 LIGHT = {
