@@ -10,7 +10,7 @@
 | ``V`` | ``(b, h, j, e)`` | values |
 | ``Q_N``, ``K_N`` | as ``Q``, ``K`` | normalised, where the layer has QK-norm |
 | ``Q_R``, ``K_R`` | as ``Q``, ``K`` | turned by position, where the model has rotary positions; the scores read them |
-| ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j`` |
+| ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j``; ``(b, 1, i, j)`` where rows are packed |
 | ``S``, ``A`` | ``(b, h, i, j)`` | scores (minus infinity where not allowed), mixing coefficients |
 | ``A_D`` | ``(b, h, i, j)`` | these after dropout, in training; the values are mixed by them |
 | ``Z`` | ``(b, h, i, e)`` | mixed values, one matrix per head |
@@ -135,7 +135,7 @@ def explicit_attention(
     Q: Float[Tensor, "b h i c"],
     K: Float[Tensor, "b k j c"],
     V: Float[Tensor, "b k j e"],
-    allowed: Bool[Tensor, "i j"],
+    allowed: Bool[Tensor, "... i j"],
     say: Say,
     at: Place,
     kv: Int[Tensor, " h"] | None = None,
@@ -143,9 +143,9 @@ def explicit_attention(
 ) -> Float[Tensor, "b h i e"]:
     """``Z (b, h, i, e)`` from ``Q (b, h, i, c)``, ``K (b, k, j, c)``, ``V (b, k, j, e)``, saying ``S`` and ``A``.
 
-    ``allowed (i, j)`` is bool; every row must allow at least one position. ``kv (h)`` names the keys and values that a
-    head reads; without it there are as many of them as heads. ``rate`` is the chance of a coefficient to be left out;
-    above 0 the mask and what is left are said as well.
+    ``allowed``, ``(i, j)`` or ``(b, 1, i, j)``, is bool; every row must allow at least one position. ``kv (h)`` names
+    the keys and values that a head reads; without it there are as many of them as heads. ``rate`` is the chance of a
+    coefficient to be left out; above 0 the mask and what is left are said as well.
     """
     scores, mixed = (SCORES, MIXED) if kv is None else (grouped.SCORES, grouped.MIXED)
     if kv is not None:
@@ -160,7 +160,7 @@ def fused_attention(
     Q: Float[Tensor, "b h i c"],
     K: Float[Tensor, "b k j c"],
     V: Float[Tensor, "b k j e"],
-    allowed: Bool[Tensor, "i j"],
+    allowed: Bool[Tensor, "... i j"],
     say: Say,
     at: Place,
     kv: Int[Tensor, " h"] | None = None,

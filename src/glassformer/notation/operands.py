@@ -45,7 +45,8 @@ def draw_one(name: str, face: str, program: Program, rng: np.random.Generator) -
     shape = placed.shape(program.scalars)
     definition = program.definition(name)
     if placed.quantity.kind is Kind.CONSTANT and not face and definition is not None:
-        return evaluate(definition.expr, definition.letters, {}, program.scalars)
+        read = draw([definition.expr], program, rng)
+        return evaluate(definition.expr, definition.letters, read, program.scalars)
     if placed.quantity.kind is Kind.INPUT and not face:
         bound = _table_bound(name, program)
         return _truth(shape, rng) if bound is None else rng.integers(0, bound, shape)

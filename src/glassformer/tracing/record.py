@@ -21,17 +21,21 @@ Patch: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 class Sample:
     """What a run reads: token ids, targets and scored flags, each of shape (n,), without batch axis.
 
-    ``masks`` are those of dropout by id, each (1, ...) as it was said: a run is given them in the stead of new ones.
+    ``segments (n,)``, where the row is packed, numbers the texts in it. ``masks`` are those of dropout by id, each
+    (1, ...) as it was said: a run is given them in the stead of new ones.
     """
 
     tokens: torch.Tensor
     targets: torch.Tensor
     scored: torch.Tensor
+    segments: torch.Tensor | None = None
     masks: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tokens.shape == self.targets.shape == self.scored.shape or self.tokens.ndim != 1:
             raise ValueError("tokens, targets and scored are vectors of one length")
+        if self.segments is not None and self.segments.shape != self.tokens.shape:
+            raise ValueError("each token belongs to one segment")
 
     @property
     def length(self) -> int:
@@ -86,7 +90,10 @@ def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, An
     """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
     if sample.masks:
         say = _given(sample.masks, say)
-    return (sample.tokens[None],), {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    if sample.segments is not None:
+        keywords["segments"] = sample.segments[None]
+    return (sample.tokens[None],), keywords
 
 
 def _given(masks: Mapping[str, torch.Tensor], say: Say) -> Say:

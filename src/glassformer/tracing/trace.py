@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -149,7 +150,8 @@ def trace_sample(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
     observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
-    program = definitions(model.config, sample.length, dropout=dropout).with_scalars(eta=float(eta))
+    packed = sample.segments is not None
+    program = definitions(model.config, sample.length, packed=packed, dropout=dropout).with_scalars(eta=float(eta))
     if dropout:
         sample = with_drawn_masks(observed, sample)
     # What a model draws while it is given other masks must not advance the generator of the caller.
@@ -226,9 +228,12 @@ def _observe(observed: Decoder, sample: Sample) -> Observer:
     return Observer("float64", float((seen[0] - unseen).abs().max()))
 
 
-def sample_of(tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool]) -> Sample:
+def sample_of(
+    tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool], segments: Sequence[int] | None = None
+) -> Sample:
     """A sample from plain sequences of one length."""
-    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)))
+    packed = None if segments is None else torch.tensor(list(segments))
+    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)), packed)
 
 
 def trace(
@@ -237,6 +242,7 @@ def trace(
     targets: Sequence[int] | None = None,
     scored: Sequence[bool] | None = None,
     *,
+    segments: Sequence[int] | None = None,
     eta: float = 0.1,
     vocabulary: Sequence[str] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
@@ -244,8 +250,10 @@ def trace(
 ) -> Trace:
     """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
 
-    Without ``targets`` each position predicts the next token and the last one is not scored. ``vocabulary`` gives token
-    texts for readers. With ``dropout`` the step is one of training mode, with masks drawn once. Raises ``UserError`` when the sample does not fit the model.
+    Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
+    texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. With ``dropout``
+    the step is one of training mode, with masks drawn once. ``vocabulary`` gives token texts for readers. Raises
+    ``UserError`` when the sample does not fit the model.
 
     >>> import glassformer
     >>> from glassformer.model import toy24_model
@@ -256,16 +264,20 @@ def trace(
     tokens = list(tokens)
     if targets is None:
         targets = [*tokens[1:], *tokens[-1:]]
-        scored = [True] * (len(tokens) - 1) + [False] if scored is None else scored
+        texts = [0] * len(tokens) if segments is None else list(segments)
+        scored = [*map(operator.eq, texts[1:], texts), False] if scored is None else scored
     scored = [True] * len(tokens) if scored is None else scored
-    if not len(tokens) == len(targets) == len(scored):
+    lengths = {"tokens": len(tokens), "targets": len(targets), "scored flags": len(scored)}
+    if segments is not None:
+        lengths["segments"] = len(segments)
+    if len(set(lengths.values())) > 1:
         raise UserError(
-            "Tokens, targets and scored flags differ in length.",
-            f"They are {len(tokens)}, {len(targets)} and {len(scored)}.",
+            "What was given for each position differs in length.",
+            ", ".join(f"{name}: {length}" for name, length in lengths.items()) + ".",
             "Give one of each per position.",
         )
     words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
     return trace_sample(
-        model, sample_of(tokens, targets, scored), text, eta, witness_cells=witness_cells, dropout=dropout
+        model, sample_of(tokens, targets, scored, segments), text, eta, witness_cells=witness_cells, dropout=dropout
     )
