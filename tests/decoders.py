@@ -73,7 +73,7 @@ class Inputs:
 
 
 def random_decoder(config: DecoderConfig, seed: int = 0) -> Decoder:
-    """A float64 decoder with every parameter away from its start: no gain is 1, no bias is 0."""
+    """A float64 decoder in evaluation mode with every parameter away from its start: no gain is 1, no bias is 0."""
     generator = torch.Generator().manual_seed(seed)
     model = Decoder(config, generator).double()
     # Gates multiply: without norms larger parameters explode, and no difference of such numbers means anything.

@@ -43,7 +43,7 @@ def test_logits_loss_and_gradients_are_the_same_whether_somebody_looks_or_not(na
     inputs = random_inputs(config, batch=3)
     results = []
     for say in (None, Recorder()):
-        model = random_decoder(config).eval()  # in training mode fused attention draws another mask
+        model = random_decoder(config)
         out = model(*arguments(inputs)) if say is None else model(*arguments(inputs), say=say)
         assert out.loss is not None
         out.loss.backward()

@@ -39,7 +39,7 @@ for config in (CONFIGS["everything"], CONFIGS["relu"], options):
     sample = Sample(inputs.tokens[0], inputs.targets[0], inputs.scored[0])
     program = definitions(config, sample.length, dropout=True)
     try:
-        law = replay(program, (), record(random_decoder(config), sample, program))
+        law = replay(program, (), record(random_decoder(config).train(), sample, program))
     except Exception as error:
         broken[type(error).__name__] = str(error)
     else:

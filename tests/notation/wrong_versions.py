@@ -98,7 +98,7 @@ def case(kind: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
         head=HeadConfig(bias=True),
         dropout=RATES if options else DropoutConfig(),
     )
-    model = random_decoder(config, seed)
+    model = random_decoder(config, seed).train()
     with torch.no_grad():
         # One unit of the feed-forward network is exactly 0 everywhere: at its kink, where ReLU's derivative is a choice.
         model.blocks[0].ffn.W_1[:, 4] = 0.0

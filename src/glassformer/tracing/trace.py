@@ -152,8 +152,8 @@ def trace_sample(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
     observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
-    program = definitions(model.config, sample.length, packed=sample.segments is not None, dropout=dropout)
-    program = program.with_scalars(eta=float(eta))
+    packed = sample.segments is not None
+    program = definitions(model.config, sample.length, packed=packed, dropout=dropout).with_scalars(eta=float(eta))
     if dropout:
         sample = with_drawn_masks(observed, sample)
     # What a model draws while it is given other masks must not advance the generator of the caller.
@@ -259,8 +259,8 @@ def trace(
     """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
 
     Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
-    texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. ``vocabulary``
-    gives token texts for readers. With ``dropout`` the step is one of training mode, with masks drawn once. Raises
+    texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. With ``dropout``
+    the step is one of training mode, with masks drawn once. ``vocabulary`` gives token texts for readers. Raises
     ``UserError`` when the sample does not fit the model.
 
     >>> import glassformer
