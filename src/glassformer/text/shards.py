@@ -293,12 +293,12 @@ def _stream(
         ascending = ascending and bool((np.diff(starts, prepend=last) > 0).all())
         last = int(starts[-1]) if len(starts) else last
     if largest >= N or not ascending or last >= m:
-        raise _damaged(name, "it has tokens that its tokenizer does not know, or documents that begin nowhere")
+        raise _damaged(name, "It has tokens that its tokenizer does not know, or documents that begin nowhere")
     parts = [np.memmap(folder / shard, dtype, "r") for shard in shards]
     mapped = parts[0] if len(parts) == 1 else ShardedIds(parts)
     starts = np.memmap(folder / about["starts"], STARTS, "r")
     if (len(mapped), len(starts)) != (m, about["documents"]):
-        raise _damaged(name, f"it has {len(mapped):,} tokens and {len(starts):,} documents, {MANIFEST} says otherwise")
+        raise _damaged(name, f"It has {len(mapped):,} tokens and {len(starts):,} documents, {MANIFEST} says otherwise")
     return TokenStream(mapped, starts, begin)
 
 
