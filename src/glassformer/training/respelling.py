@@ -68,7 +68,6 @@ def _spelled(tokenizer: Tokenizer, pieces: Iterable[Ids]) -> Iterator[Codes]:
             if numbers and numbers[0] in marks:
                 # What is left of a character that the mark cut short is one that cannot be read.
                 yield _codes(decoder.decode(b"", final=True))
-                decoder.reset()
                 yield np.array([marks[numbers[0]]], np.uint32)
             yield _codes(decoder.decode(b"".join(table[id] for id in numbers)))
     yield _codes(decoder.decode(b"", final=True))
