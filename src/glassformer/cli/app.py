@@ -7,6 +7,7 @@ import typer
 from .explain import explain_command
 from .formula import formula_command
 from .generate import generate_command
+from .probe import probe_command
 from .trace import trace_command
 from .train import train_command
 
@@ -23,6 +24,7 @@ app.command("explain")(explain_command)
 app.command("formula")(formula_command)
 app.command("train")(train_command)
 app.command("generate")(generate_command)
+app.command("probe")(probe_command)
 
 
 @app.callback()
