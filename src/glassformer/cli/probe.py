@@ -132,11 +132,15 @@ def _chosen(kinds: Sequence[Kind] | None, asked: Asked) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The reading, all ids of its text (more than it reads where only windows are read), and how texts become ids."""
+    """The reading, all ids of its text (more than it reads where only windows are read), and how texts become ids.
+
+    ``target`` is what the last row predicts where nothing else was asked; None where the text itself says it.
+    """
 
     reading: Reading
     ids: tuple[int, ...]
     tokenize: Callable[[str], tuple[int, ...]]
+    target: int | None = None
 
 
 def _open(run: str, text: str | None, *, cut: bool) -> _Opened:
@@ -161,7 +165,7 @@ def _tokenize(tokenizer: Tokenizer) -> Callable[[str], tuple[int, ...]]:
 
 
 def _open_toy(text: str | None) -> _Opened:
-    from ..model.toy24 import TOKENS, VOCABULARY, toy24_model
+    from ..model.toy24 import TARGET, TOKENS, VOCABULARY, toy24_model
     from ..tracing.probes import reading_of
     from ..tracing.toy import token_of
 
@@ -169,7 +173,7 @@ def _open_toy(text: str | None) -> _Opened:
         return tuple(token_of(word.strip()) for word in words.split(","))
 
     ids = TOKENS if text is None else tokenize(text)
-    return _Opened(reading_of(toy24_model(), ids, VOCABULARY, "constructed"), ids, tokenize)
+    return _Opened(reading_of(toy24_model(), ids, VOCABULARY, "constructed"), ids, tokenize, TARGET)
 
 
 def _reports(chosen: Iterable[Kind], opened: _Opened, asked: Asked) -> Iterator[Report]:
@@ -207,7 +211,7 @@ def _aim(opened: _Opened, asked: Asked) -> Aim:
     from ..tracing.probes import aim_at
 
     if asked.target is None:
-        return aim_at(opened.reading, asked.row)
+        return aim_at(opened.reading, asked.row, opened.target if asked.row is None else None)
     ids = opened.tokenize(asked.target)
     if len(ids) != 1:
         raise UserError(

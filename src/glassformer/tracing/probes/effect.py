@@ -193,22 +193,30 @@ def attention_effect(reading: Reading, aim: Aim, layer: int = -1) -> AttentionEf
 
 
 def _cells(reading: Reading, aim: Aim, layer: int, seen: dict[str, Array], before: Array) -> Removal:
-    """One coefficient ``A[h,i,j]`` at a time; a cell that the mask already took out changes nothing."""
+    """One coefficient ``A[h,i,j]`` at a time."""
     id, i = f"blocks.{layer}.attn.S", aim.row
-    H, alone = seen[id].shape[0], np.isfinite(seen[id][0, i]).sum() == 1
-    cells = [(h, j) for h in range(H) for j in range(i + 1)]
-    left = [None if alone and np.isfinite(seen[id][h, i, j]) else {id: _unread(h, i, j)} for h, j in cells]
-    return _removal(reading, aim, before, left, (H, i + 1))
+    read = np.isfinite(seen[id][:, i])
+
+    def without(h: int, j: int) -> Changes | None:
+        if not read[h, j]:
+            return NO_CHANGES
+        return _unread([id], h, [i], j) if read[h].sum() > 1 else None
+
+    alternatives = [without(h, j) for h, j in np.ndindex(*read.shape)]
+    return _removal(reading, aim, before, alternatives, read.shape)
 
 
 def _positions(reading: Reading, aim: Aim, seen: dict[str, Array], before: Array, *, everywhere: bool) -> Removal:
     """One position at a time, in every layer and head; for the row itself both ways of taking it out are the same."""
-    ids, i = [f"blocks.{layer}.attn.S" for layer in range(reading.model.config.blocks)], aim.row
+    i = aim.row
+    # Heads have one mask.
+    masks = {id: np.isfinite(seen[id][0]) for id in (f"blocks.{k}.attn.S" for k in range(reading.model.config.blocks))}
     alternatives: list[Changes | None] = []
     for j in range(i + 1):
         rows = list(range(j + 1, i + 1)) if everywhere and j < i else [i]
-        would_starve = any(np.isfinite(seen[id][0, i]).sum() == 1 and np.isfinite(seen[id][0, i, j]) for id in ids)
-        alternatives.append(None if would_starve else {id: _unread(slice(None), rows, j) for id in ids})
+        read = [id for id, allowed in masks.items() if allowed[rows, j].any()]
+        starved = any(allowed[m, j] and allowed[m].sum() == 1 for allowed in masks.values() for m in rows)
+        alternatives.append(None if starved else _unread(read, slice(None), rows, j))
     return _removal(reading, aim, before, alternatives, (i + 1,))
 
 
@@ -228,21 +236,28 @@ def _blocks(reading: Reading) -> list[Changes]:
 def _removal(
     reading: Reading, aim: Aim, before: Array, alternatives: Sequence[Changes | None], shape: tuple[int, ...]
 ) -> Removal:
-    """What each of ``alternatives`` changes, in ``shape``; None stands for what cannot be taken out."""
-    after = np.full((len(alternatives), before.shape[1]), np.nan)
-    possible = [k for k, changes in enumerate(alternatives) if changes is not None]
-    after[possible] = rerun(reading, aim.row, [x for x in alternatives if x is not None])
+    """What each of ``alternatives`` changes, in ``shape``.
+
+    None stands for what cannot be taken out. Nothing is run again for an empty set of changes (a position that the mask
+    hides already): its effect is zero, not the rounding of another order of sums.
+    """
+    after = np.tile(before, (len(alternatives), 1))
+    after[[k for k, changes in enumerate(alternatives) if changes is None]] = np.nan
+    made = [(k, changes) for k, changes in enumerate(alternatives) if changes]
+    after[[k for k, _ in made]] = rerun(reading, aim.row, [changes for _, changes in made])
     loss = losses(after, aim.target) - losses(before, aim.target)
     return Removal(loss.reshape(shape), (after[:, aim.target] - before[0, aim.target]).reshape(shape))
 
 
-def _unread(head: int | slice, rows: int | list[int], j: int) -> Change:
+def _unread(ids: Sequence[str], head: int | slice, rows: list[int], j: int) -> Changes:
+    """No row of ``rows`` reads position ``j``, by the scores ``ids``."""
+
     def change(S: torch.Tensor) -> torch.Tensor:
         changed = S.clone()
         changed[:, head, rows, j] = -math.inf
         return changed
 
-    return change
+    return dict.fromkeys(ids, change)
 
 
 def _head_off(head: int) -> Change:

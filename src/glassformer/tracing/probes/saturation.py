@@ -100,11 +100,12 @@ def saturation(reading: Reading, aim: Aim, layer: int = -1, scales: Sequence[flo
     p = softmax(c[:, None] * logits)
     likely, unlikely = int(logits.argmax()), int(logits.argmin())
     two = np.exp(-c) / (1 + np.exp(-c)) ** 2
+    certain = a.argmax(-1)[..., None]
+    slope = np.take_along_axis(derivatives.diagonal(axis1=-2, axis2=-1), certain, -1)[..., 0]
     return Saturation(
         reading=whole, aim=aim, layer=layer, scales=c, unscaled=math.sqrt(whole.model.config.layers[0].attention.d_k),
-        slope=np.take_along_axis(derivatives.diagonal(axis1=-2, axis2=-1), a.argmax(-1)[..., None], -1)[..., 0], jacobian=np.linalg.norm(derivatives, axis=(-2, -1)), two=two,
-        right=-_missing(p, likely), wrong=-_missing(p, unlikely), target=-_missing(p, aim.target),
-        likely=likely, unlikely=unlikely,
+        slope=slope, jacobian=np.linalg.norm(derivatives, axis=(-2, -1)), two=two, right=-_missing(p, likely),
+        wrong=-_missing(p, unlikely), target=-_missing(p, aim.target), likely=likely, unlikely=unlikely,
     )  # fmt: skip
 
 

@@ -160,10 +160,11 @@ def score_variance(reading: Reading, tokens: Sequence[int] | None = None) -> Sco
         layers = [_added(a, b) for a, b in zip(layers, parts, strict=True)] if layers else parts
     d_k = config.layers[0].attention.d_k
     before, after = (np.stack([part[which].variance for part in layers]) for which in (0, 1))
+    independent = [independent_variance(q, k) for _, _, q, k, _ in layers]
     return ScoreVariance(
         reading=reading, d_k=d_k, pairs=layers[0][0].count, windows=len(starts),
         mean=np.stack([pairs.mean for pairs, *_ in layers]), before=before, after=after,
-        largest=np.stack([largest for *_, largest in layers]), independent=np.stack([independent_variance(q, k) for _, _, q, k, _ in layers]), signs=sign_sums(4),
+        largest=np.stack([largest for *_, largest in layers]), independent=np.stack(independent), signs=sign_sums(4),
     )  # fmt: skip
 
 
