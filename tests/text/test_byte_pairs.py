@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 from tokenizers import Tokenizer as HuggingFace
@@ -250,6 +250,8 @@ def test_a_long_text_without_spaces_is_handed_on_in_small_parts_and_pieces(unit:
     assert max(len(piece) for piece in pieces(parts[1])) <= LONGEST + 1
 
 
+@example(" " + "a" * 99, 32)
+@example(" " * 64 + "a", 33)
 @given(long_runs | hard_texts, st.integers(1, 80))
 def test_a_text_cut_at_a_border_has_the_same_pieces_whatever_follows(text: str, chunk: int) -> None:
     found, waiting = [], ""
@@ -282,6 +284,11 @@ def test_hugging_face_reads_its_json_and_gives_the_same_ids(text: str, tokenizer
     assert encoding.ids == tokenizer.ids(text).tolist()
     assert theirs.decode(encoding.ids, skip_special_tokens=False) == text
     assert tuple(theirs.token_to_id(mark) for mark in ("<bos>", "<eos>", "<pad>")) == tokenizer.specials
+
+
+@given(st.lists(st.integers(0, TOKENIZER.vocab_size - 1), max_size=30))
+def test_hugging_face_decodes_any_ids_alike(ids: list[int]) -> None:
+    assert HuggingFace.from_str(TOKENIZER.to_json()).decode(ids) == TOKENIZER.decode(ids)
 
 
 def test_read_again_it_is_the_same() -> None:

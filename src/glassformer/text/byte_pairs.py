@@ -58,9 +58,7 @@ _SPELLINGS = tuple(mark.encode() for mark in (BEGIN, END, PAD))
 _LONGEST_TOKEN = 4 * (LONGEST + 1)  # bytes
 _CHUNK = 1 << 16  # characters handed to the library at a time, which bounds what it keeps for them
 _CHUNKS = 8  # chunks encoded side by side
-_SEEN = (
-    LONGEST + 1
-)  # characters that decide where the piece that begins with them ends: a space and 32, or 32 and one ahead
+_SEEN = LONGEST + 1  # characters that decide where the piece that begins with them ends: a space and 32, or 32 and one
 _PLAIN_BORDER = re.compile(r"(?s:.*)(?:\S(?=[ \n])|[\u4e00-\u9fff](?=[，。]))")  # there a piece always ends
 _PICTURED = re.compile("[\udc80-\udcff]|⟨(?=[0-9A-F]{2}⟩)")
 
