@@ -10,7 +10,7 @@ import torch
 
 from decoders import CONFIGS, Inputs, Recorded, err, random_decoder, random_inputs, record
 from glassformer.errors import UserError
-from glassformer.model import definitions
+from glassformer.model import AttentionConfig, LayerConfig, definitions
 from glassformer.notation import (
     REPLAY_FACTOR,
     UNIT_ROUNDOFF,
@@ -170,6 +170,26 @@ def test_a_single_token_has_definitions_too() -> None:
     values = compute(program, recorded)
     assert err(values["loss.L"], recorded.values["loss.L"]) <= 1e-12
     assert err(values["embed.E.grad"], recorded.gradients["embed.E"]) <= 1e-12
+
+
+def test_layers_with_and_without_a_window_read_masks_of_their_own_and_layers_that_agree_one() -> None:
+    attention = AttentionConfig(heads=1, d_k=2, d_v=2)
+    near = attention.model_copy(update={"window": 2})
+
+    def masks(*layers: AttentionConfig) -> tuple[list[str], list[str]]:
+        """The masks of a decoder, and the one that each layer reads."""
+        alike = {"layers": tuple(LayerConfig(attention=x, ffn=None) for x in layers)}
+        config = CONFIGS["no positions"].model_copy(update=alike)
+        program = definitions(config, 3)
+        scores = [s for s in program.forward if s.target.endswith("attn.S")]
+        read = [node.name for s in scores for node in walk(s.expr) if isinstance(node, Ref) and node.name in made]
+        return [id for id in program.quantities if id in made], read
+
+    made = {"mask.allowed", "window.allowed"}
+    assert masks(near, attention, near) == (
+        ["mask.allowed", "window.allowed"], ["window.allowed", "mask.allowed", "window.allowed"],
+    )  # fmt: skip
+    assert masks(attention, attention) == masks(near, near) == (["mask.allowed"], ["mask.allowed", "mask.allowed"])
 
 
 @pytest.mark.parametrize("n", [0, 10])

@@ -94,6 +94,13 @@ def test_the_derivations_of_every_option_hold(name: str) -> None:
         assert check_chain(chain, program, np.random.default_rng(0)).problems == ()
 
 
+def test_packing_changes_no_derivation() -> None:
+    plain, packed = (definitions(CONFIGS["everything"], 4, packed=p) for p in (False, True))
+    assert [chain.id for chain in derivations(packed)] == [chain.id for chain in derivations(plain)]
+    for chain in derivations(packed):
+        assert check_chain(chain, packed, np.random.default_rng(0)).problems == ()
+
+
 def test_the_toys_derivations_hold_and_print_without_heads() -> None:
     program = definitions(TOY24, 2)
     for chain in derivations(program):

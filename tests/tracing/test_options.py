@@ -18,14 +18,21 @@ from glassformer.tracing.witnesses import gradient_magnitudes, gradients_by_defi
 from options import CASES, OPTION_CONFIGS, OPTIONS
 from pairwise import all_pairs, pairs_of
 
+PACKED = (3, 3, 3, 0, 1, 1)
+RUNS = {
+    f"{name}{'-packed' if segments else ''}": (config, segments)
+    for name, config in OPTION_CONFIGS.items()
+    for segments in (None, PACKED)
+}
 
-@pytest.fixture(scope="module", params=OPTION_CONFIGS)
+
+@pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest) -> Trace:
-    config = OPTION_CONFIGS[request.param]
+    config, segments = RUNS[request.param]
     inputs = random_inputs(config, n=6)
     rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
     torch.manual_seed(0)
-    return trace(random_decoder(config), *rows, eta=0.05, witness_cells=0, dropout=True)
+    return trace(random_decoder(config), *rows, segments=segments, eta=0.05, witness_cells=0, dropout=True)
 
 
 def test_every_value_of_an_option_meets_every_value_of_every_other() -> None:

@@ -76,6 +76,8 @@ def _programs() -> Iterator[Program]:
     )
     for changes in variants:
         yield definitions(read_config({**whole, **layer(), **changes}), 3, dropout=True).with_scalars(eta=0.1)
+    for changes in ({}, layer(attention={**attention, "window": 2})):
+        yield definitions(read_config({**whole, **layer(), **changes}), 3, packed=True).with_scalars(eta=0.1)
 
 
 def _named(placed: Placed, name: str, program: Program) -> bool:

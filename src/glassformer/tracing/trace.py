@@ -262,20 +262,20 @@ def trace(
     0.133562
     """
     tokens = list(tokens)
-    if targets is None:
-        targets = [*tokens[1:], *tokens[-1:]]
-        texts = [0] * len(tokens) if segments is None else list(segments)
-        scored = [*map(operator.eq, texts[1:], texts), False] if scored is None else scored
-    scored = [True] * len(tokens) if scored is None else scored
-    lengths = {"tokens": len(tokens), "targets": len(targets), "scored flags": len(scored)}
-    if segments is not None:
-        lengths["segments"] = len(segments)
+    given = {"tokens": tokens, "targets": targets, "scored flags": scored, "segments": segments}
+    lengths = {name: len(x) for name, x in given.items() if x is not None}
     if len(set(lengths.values())) > 1:
         raise UserError(
-            "What was given for each position differs in length.",
+            "The tokens and what goes with each of them differ in length.",
             ", ".join(f"{name}: {length}" for name, length in lengths.items()) + ".",
             "Give one of each per position.",
         )
+    if targets is None:
+        targets = [*tokens[1:], *tokens[-1:]]
+        texts = [0] * len(tokens) if segments is None else segments
+        # The token that follows the last one of a text is of another text, or not there at all.
+        scored = [*map(operator.eq, texts[1:], texts), False] if scored is None else scored
+    scored = [True] * len(tokens) if scored is None else scored
     words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
     return trace_sample(
