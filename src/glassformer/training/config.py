@@ -113,7 +113,7 @@ class ValidationConfig(_Frozen):
 class CheckpointConfig(_Frozen):
     """How often everything that going on needs is written, and how many of the last checkpoints are kept."""
 
-    every_seconds: float = Field(default=60.0, gt=0)
+    every_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     keep: int = Field(default=2, ge=1)
 
 
