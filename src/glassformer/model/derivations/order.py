@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +41,15 @@ _SECOND = MappingProxyType({f"{name}_2": f"moved.{name}" for name in ("X", "Q", 
 
 def permuted_program() -> Program:
     """Attention without biases on a text and on its permutation, parameters shared; there is no mask of the model's."""
-    weights = {q.name: f"text.{q.name}" for q in (QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT)}
-    shared = {**weights, "n_k": "n", "b_Q": None, "b_K": None, "b_V": None}
+    shared: dict[str, Any] = {q.name: f"text.{q.name}" for q in (QUERY_WEIGHT, KEY_WEIGHT, VALUE_WEIGHT)}
+    shared |= {"n_k": "n", "b_Q": None, "b_K": None, "b_V": None}
     parts = [
         place(TEXT, "text", n_k="n"),
         place(MOVED_ROWS, "moved", T="text.T", P="text.P", perm="text.perm"),
     ]
     for path, rows in (("text", "text.X"), ("moved", "moved.X")):
         parts.append(place(PROJECTED_ROWS, path, X=rows, M=rows, **shared))
-        own = {name: f"{path}.{name}" for name in "QKV"}
+        own: dict[str, Any] = {name: f"{path}.{name}" for name in "QKV"}
         parts.append(place(MIXING, path, allowed="text.allowed", n_k="n", **own))
     return build_program(parts, {"n": 5, "d": 4, "d_k": 3, "d_v": 2, "H": 2})
 
