@@ -17,7 +17,7 @@ from decoders import CONFIGS
 from glassformer.model import DecoderConfig, definitions
 from glassformer.model.derivations import LEMMAS
 from glassformer.model.derivations.no_leak import program as leak_program
-from glassformer.notation import Program, evaluate, run
+from glassformer.notation import evaluate, run
 from glassformer.notation.lemma import Lemma, check_lemma, grant, lemma_json, place_lemma
 from glassformer.notation.operands import draw
 from glassformer.notation.tree import Idx, walk
@@ -245,20 +245,25 @@ def reach(masks: list[Array]) -> list[Array]:
     return found[1:]
 
 
-def dependence(config: DecoderConfig, n: int, mask: Array | None = None) -> tuple[list[Array], list[Array]]:
-    """Masks by layer, and for each layer which row changes when one token does, from the model's definitions."""
-    program = definitions(config, n)
+def dependence(
+    config: DecoderConfig, n: int, mask: Array | None = None, segments: Array | None = None
+) -> tuple[list[Array], list[Array]]:
+    """Masks by layer, and for each layer which row changes when one token does, from the model's definitions.
+
+    ``mask`` is put in the place of the model's; ``segments`` packs several texts into the row.
+    """
+    program = definitions(config, n, packed=segments is not None)
     rng = np.random.default_rng(2)
     values = draw([s.expr for s in program.forward], program, rng)
     declared = {k: v for k, v in values.items() if program.definition(k) is None}
     declared |= {k: 0.4 * v for k, v in declared.items() if np.issubdtype(v.dtype, np.floating)}
-    if config.position.kind in ("learned", "sinusoidal", "rope"):
-        declared["embed.pos"] = np.arange(n)
-    masks = [mask_of(program, layer, declared) if mask is None else mask for layer in range(config.blocks)]
-    forward = [s for s in program.forward if mask is None or not s.target.endswith(".allowed")]
+    declared |= {"embed.pos": np.arange(n)} if segments is None else {"embed.seg": segments}
+    scores = [program.quantities[f"blocks.{layer}.attn.S"].names["allowed"] for layer in range(config.blocks)]
+    forward = [s for s in program.forward if mask is None or s.target not in scores]
     if mask is not None:
-        declared |= {k: mask for k in program.quantities if k.endswith(".allowed")}
+        declared |= dict.fromkeys(scores, mask)
     before = run(forward, declared, program.scalars)
+    masks = [before[id] for id in scores]
     changed = [np.zeros((n, n)) for _ in masks]
     for m in range(n):
         tokens = declared["embed.t"].copy()
@@ -270,19 +275,21 @@ def dependence(config: DecoderConfig, n: int, mask: Array | None = None) -> tupl
     return masks, changed
 
 
-def mask_of(program: Program, layer: int, declared: dict[str, Array]) -> Array:
-    id = program.quantities[f"blocks.{layer}.attn.S"].names["allowed"]
-    definition = program.definition(id)
-    assert definition is not None
-    return evaluate(definition.expr, definition.letters, declared, program.scalars)
-
-
 @pytest.mark.parametrize("name", [*CONFIGS, *OPTION_CONFIGS])
 def test_every_decoder_depends_on_what_the_recursion_says_and_on_nothing_later(name: str) -> None:
     masks, changed = dependence({**CONFIGS, **OPTION_CONFIGS}[name], 6)
     for expected, found in zip(reach(masks), changed, strict=True):
         assert np.array_equal(found, expected)
         assert not np.triu(found, 1).any()
+
+
+def test_of_packed_texts_none_depends_on_another() -> None:
+    segments = np.array([0, 0, 0, 1, 1, 2])
+    masks, changed = dependence(CONFIGS["everything"], 6, segments=segments)
+    i, m = np.indices((6, 6))
+    for expected, found in zip(reach(masks), changed, strict=True):
+        assert np.array_equal(found, expected)
+        assert np.array_equal(found, (m <= i) & (segments[i] == segments[m]))
 
 
 def test_a_window_reaches_one_window_further_back_with_each_layer() -> None:

@@ -1,8 +1,9 @@
 """Why each gradient line is right, and what else follows from the definitions: checked derivations.
 
-*Chains* derive gradient lines, one file per part: ``output``, ``attention``, ``grouped``, ``rotary``, ``feedforward``,
-``norm``, ``embedding`` (``steps`` holds the reasons they share). ``derivations(program)`` lists those whose quantities a
-program has, each at the first place where it fits; ``glassformer.notation.chain`` checks them.
+*Chains* derive gradient lines, one file per part: ``output``, ``attention``, ``grouped``, ``qk_norm``, ``rotary``,
+``feedforward``, ``norm``, ``dropout``, ``embedding`` (``steps`` holds the reasons they share).
+``derivations(program)`` lists those whose quantities a program has, each at the first place where it fits;
+``glassformer.notation.chain`` checks them.
 
 *Lemmas* say what is no gradient line, each with its assumptions: ``dot_product`` (why scores are divided by the root of
 d_k), ``no_leak`` (why nothing leaks round through many layers), ``residual`` (its derivative), ``order`` (permutations,
@@ -18,6 +19,7 @@ from glassformer.notation.lemma import Lemma
 
 from .attention import ATTENTION_CHAINS
 from .dot_product import DOT_PRODUCT_LEMMAS
+from .dropout import DROPOUT_CHAINS
 from .embedding import EMBEDDING_CHAINS
 from .feedforward import FEED_FORWARD_CHAINS
 from .grouped import GROUPED_CHAINS
@@ -26,6 +28,7 @@ from .no_leak import NO_LEAK_LEMMAS
 from .norm import NORM_CHAINS
 from .order import ORDER_LEMMAS
 from .output import OUTPUT_CHAINS
+from .qk_norm import QK_NORM_CHAINS
 from .residual import RESIDUAL_LEMMAS
 from .rotary import ROTARY_CHAINS
 
@@ -33,9 +36,11 @@ CHAINS: tuple[Chain, ...] = (
     *OUTPUT_CHAINS,
     *ATTENTION_CHAINS,
     *GROUPED_CHAINS,
+    *QK_NORM_CHAINS,
     *ROTARY_CHAINS,
     *FEED_FORWARD_CHAINS,
     *NORM_CHAINS,
+    *DROPOUT_CHAINS,
     *EMBEDDING_CHAINS,
 )
 """Every derivation of a gradient, from the loss back to the embedding."""

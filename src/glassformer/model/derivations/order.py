@@ -17,7 +17,7 @@ from glassformer.notation.lemma import Lemma, Operands, Premise
 from glassformer.notation.operands import Array
 from glassformer.notation.steps import Step
 
-from ..attention import KEY_WEIGHT, KEYS, MIXING, QUERIES, QUERY_WEIGHT, VALUE_WEIGHT, VALUES
+from ..attention import KEY_WEIGHT, KEYS, MATCHING, MIXING, QUERIES, QUERY_WEIGHT, VALUE_WEIGHT, VALUES
 from ..rotary import ROTARY_TABLES, ROTATION
 
 CONTENT = quantity("T", "T", "rows without positions", "不含位置的各行", Kind.INTERMEDIATE, "T[i,r]")
@@ -49,14 +49,15 @@ def permuted_program() -> Program:
     ]
     for path, rows in (("text", "text.X"), ("moved", "moved.X")):
         parts.append(place(PROJECTED_ROWS, path, X=rows, M=rows, **shared))
-        own: dict[str, Any] = {name: f"{path}.{name}" for name in "QKV"}
-        parts.append(place(MIXING, path, allowed="text.allowed", n_k="n", **own))
+        Q, K, V, A = (f"{path}.{name}" for name in "QKVA")
+        parts.append(place(MATCHING, path, Q=Q, K=K, allowed="text.allowed", n_k="n"))
+        parts.append(place(MIXING, path, A=A, V=V, n_k="n"))
     return build_program(parts, {"n": 5, "d": 4, "d_k": 3, "d_v": 2, "H": 2})
 
 
 def rotary_program() -> Program:
     """The model's rotation of queries and keys, with positions that are any whole numbers."""
-    tables = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
+    tables: dict[str, Any] = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
     parts = [
         place(HEADS, "attn"),
         place(ROTARY_TABLES, "rope", pos="attn.pos"),
