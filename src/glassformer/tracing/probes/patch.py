@@ -63,8 +63,10 @@ class PatchedRun:
             words("token", "Token"), words("logit before", "原分数"), words("patched", "替换后"), words("change", "变化"),
             words("p before", "原概率"), words("p patched", "替换后概率"),
         )  # fmt: skip
+        names = (self.reading.program.quantities[id].quantity for id in self.patched)
         marked = tuple(
-            (id, words_of(self.reading.program, id), float(np.abs(self._difference(id)).max())) for id in self.patched
+            (id, words(name.en, name.zh), float(np.abs(self._difference(id)).max()))
+            for id, name in zip(self.patched, names, strict=True)
         )
         law = (("replay", self.replay.largest, float(REPLAY_FACTOR), self.replay.cells),)
         law_columns = (
@@ -173,9 +175,3 @@ def _check_values(id: str, numbers: Array) -> None:
         raise UserError(
             f"The patch for {id} leaves a row without any position to read.", "A softmax needs one finite score.", ""
         )
-
-
-def words_of(program: Program, id: str) -> str:
-    """Both names of a quantity."""
-    quantity = program.quantities[id].quantity
-    return f"{quantity.en} · {quantity.zh}"

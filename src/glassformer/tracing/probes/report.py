@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 Words: TypeAlias = Mapping[str, str]
-Cell: TypeAlias = str | int | float | bool | None
+Cell: TypeAlias = str | int | float | bool | Words | None
 Provenance: TypeAlias = Literal["constructed", "computed", "measured", "sampled"]
 Status: TypeAlias = Literal["definition", "derivation", "intuition", "example"]
 
@@ -31,7 +31,7 @@ def same(text: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of ``columns``. A cell is a text, a number, or None where there is nothing to measure."""
+    """Rows of ``columns``. A cell is a text (in both languages, or data), a number, or None: nothing to measure."""
 
     title: Words
     columns: tuple[Words, ...]
