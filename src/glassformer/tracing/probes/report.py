@@ -99,7 +99,7 @@ def strict(value: Any) -> Any:
     return value
 
 
-def cell(x: float) -> float | None:
+def cell(x: Any) -> float | None:
     """A number for a table, None where it is not one (nothing could be measured)."""
     # Zero has no sign for a reader: the difference of two equal numbers divided by a negative one would print as -0.
     return float(x) + 0.0 if math.isfinite(x) else None
