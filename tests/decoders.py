@@ -73,15 +73,15 @@ class Inputs:
 
 
 def random_decoder(config: DecoderConfig, seed: int = 0) -> Decoder:
-    """A float64 decoder with every parameter away from its start: gamma is not 1, no bias is 0."""
+    """A float64 decoder in evaluation mode with every parameter away from its start: no gain is 1, no bias is 0."""
     generator = torch.Generator().manual_seed(seed)
     model = Decoder(config, generator).double()
     # Gates multiply: without norms larger parameters explode, and no difference of such numbers means anything.
     deviation = 0.2 if config.norm is None and any(x.ffn and x.ffn.gated for x in config.layers) else 0.4
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.normal_(1.0 if name.endswith("gamma") else 0.0, deviation, generator=generator)
-    return model
+            parameter.normal_(1.0 if "gamma" in name else 0.0, deviation, generator=generator)
+    return model.eval()
 
 
 def random_inputs(config: DecoderConfig, batch: int = 1, n: int = 7, seed: int = 1) -> Inputs:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 
 from glassformer.model import Decoder, read_config
 from glassformer.text import CharacterTokenizer, Corpus, split
+from glassformer.training import RunFolder, TrainingConfig
 
 WORDS = ("abc ", "bca ", "cab ")
 """After a letter alone the next is uncertain only at a space; after two tokens it is known inside a word."""
@@ -34,3 +37,10 @@ def tokens_of(text: str) -> tuple[CharacterTokenizer, Corpus]:
     """Tokenizer and split of ``text``."""
     tokenizer = CharacterTokenizer.of_text(text)
     return tokenizer, split(tokenizer.ids(text))
+
+
+def save_run(path: Path, model: Decoder, tokenizer: CharacterTokenizer) -> None:
+    """A finished run of ``model``, which nobody trained."""
+    with RunFolder.create(path) as folder:
+        folder.begin(model, tokenizer, {}, TrainingConfig(steps=1), facts={})
+        folder.save(model, meta={}, samples="")

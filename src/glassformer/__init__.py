@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         AttentionConfig,
         Decoder,
         DecoderConfig,
+        DropoutConfig,
         FeedForwardConfig,
         HeadConfig,
         LayerConfig,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
         PositionConfig,
         definitions,
     )
-    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24
-    from .training import TrainingConfig, load_run, train
+    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24, train
+    from .training import TrainingConfig, load_run
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "AttentionConfig",
     "Decoder",
     "DecoderConfig",
+    "DropoutConfig",
     "FeedForwardConfig",
     "HeadConfig",
     "LayerConfig",
@@ -62,6 +64,7 @@ PUBLIC = MappingProxyType(
         "AttentionConfig": "model",
         "Decoder": "model",
         "DecoderConfig": "model",
+        "DropoutConfig": "model",
         "FeedForwardConfig": "model",
         "HeadConfig": "model",
         "LayerConfig": "model",
@@ -79,7 +82,7 @@ PUBLIC = MappingProxyType(
         "trace": "tracing",
         "trace_run": "tracing",
         "trace_toy24": "tracing",
-        "train": "training",
+        "train": "tracing",
     }
 )
 """The home of each public name: a module or package below ``glassformer``."""

@@ -23,7 +23,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises ``OSError``; a file that was there is then as it was, unless nothing but flushing the new name failed.
     """
     # A name of its own, and "x": of two writers each completes its own file, and no planted link is followed.
-    partial = path.with_name(f".{path.name[:32]}.{secrets.token_hex(4)}{PARTIAL}")
+    partial = _hidden(path)
     try:
         _write(partial, content)
         partial.replace(path)
@@ -38,8 +38,7 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
 
     Raises ``OSError`` as ``write_atomically`` does. When a folder is replaced there is a moment without any.
     """
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    aside, partial = _hidden(path), _hidden(path)
     try:
         partial.mkdir()
         for name, content in contents.items():
@@ -51,8 +50,15 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
     sync_folder(path.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def discard(path: Path) -> None:
+    """Remove the folder ``path``: at once in the eyes of a reader. Raises ``OSError``."""
+    aside = _hidden(path)
+    path.rename(aside)
+    shutil.rmtree(aside)
 
 
 def remove_partial(folder: Path) -> None:
@@ -83,3 +89,8 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _hidden(path: Path) -> Path:
+    """A free name beside ``path``; the beginning of a long name is enough to tell what it is."""
+    return path.with_name(f".{path.name[:32]}.{secrets.token_hex(4)}{PARTIAL}")

@@ -22,14 +22,14 @@ ORDER = (
 EVERYWHERE = {"errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
-CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich"}
+CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich", "tomli_w", "zstandard"}
 """The run-time dependencies of pyproject.toml."""
 
 LIGHT = {
     "": set(),
     "notation": {"numpy"},
     "page": {"numpy"},
-    "text": {"numpy", "tokenizers", "pydantic"},
+    "text": {"numpy", "tokenizers", "pydantic", "zstandard", "pyarrow"},
 }
 """Packages that promise to need less than the core."""
 

@@ -12,6 +12,7 @@ FROZEN = {
     "AttentionConfig",
     "Decoder",
     "DecoderConfig",
+    "DropoutConfig",
     "FeedForwardConfig",
     "HeadConfig",
     "LayerConfig",

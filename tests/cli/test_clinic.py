@@ -45,7 +45,7 @@ def printed(folders: Path) -> dict[str, str]:
 def test_the_divergence_and_probability_it_prints_are_those_of_the_saved_model(
     folders: Path, printed: dict[str, str], lang: str
 ) -> None:
-    model, tokenizer, meta = load_run(folders / lang)
+    model, tokenizer, meta, _ = load_run(folders / lang)
     language = clinic(lang)
     kl = language.divergence(log_probabilities(model, language))
     ids = tokenizer.encode("".join(sentence(lang)[:5])).ids

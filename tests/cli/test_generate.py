@@ -16,8 +16,8 @@ import torch
 
 from glassformer.cli import generate as module
 from glassformer.generation import Continuation, generate
-from glassformer.training import RunFolder, load_run
-from learning import tiny_decoder, tokens_of, words_text
+from glassformer.training import load_run
+from learning import save_run, tiny_decoder, tokens_of, words_text
 
 from .commands import run, run_alone
 
@@ -27,12 +27,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a model nobody trained, over the letters a, b, c and space; its context is 8."""
     path = tmp_path_factory.mktemp("runs") / "mine"
     tokenizer, _ = tokens_of(words_text(50))
-    RunFolder(path).save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    save_run(path, tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer)
     return path
 
 
 def expected(folder: Path, prompt: str, count: int, **rule: float) -> str:
-    model, tokenizer, _ = load_run(folder)
+    model, tokenizer, *_ = load_run(folder)
     ids = list(generate(model, tokenizer.encode(prompt).ids.tolist(), count, **rule))  # pyright: ignore
     return tokenizer.decode(ids)
 
@@ -59,7 +59,7 @@ def test_json_has_text_ids_and_the_probability_of_each_chosen_token(
     arguments = ("generate", str(folder), "--prompt", "ab", "--max-tokens", "5", "--top-k", "2", "--json", "-")
     outcome = run(capsys, *arguments)
     data = json.loads(outcome.out)
-    model, tokenizer, _ = load_run(folder)
+    model, tokenizer, *_ = load_run(folder)
     assert data["prompt"] == {"text": "ab", "ids": tokenizer.encode("ab").ids.tolist(), "read": 2}
     assert (
         data["text"] == "".join(data["tokens"]) == tokenizer.decode(data["ids"]) == expected(folder, "ab", 5, top_k=2)

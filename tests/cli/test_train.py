@@ -43,10 +43,12 @@ def test_the_saved_model_has_the_losses_that_were_printed(
 ) -> None:
     train_command(text, tmp_path / "run", steps=60, **SMALL)
     printed = capsys.readouterr().out
-    model, tokenizer, meta = load_run(tmp_path / "run")
+    model, tokenizer, meta, _ = load_run(tmp_path / "run")
     data = split(tokenizer.ids(text.read_text()))
     loss = validation_loss(model, data.validation(model.config.context, 64))
-    bigram = fit_bigram(data.train.ids, tokenizer.vocab_size).loss(data.held_out.ids)
+    bigram = fit_bigram(data.train, tokenizer.vocab_size).loss(data.validation(model.config.context, 64))
+    assert bigram is not None
+    assert loss is not None
     assert meta["validation_loss"] == pytest.approx(loss)
     assert meta["bigram_loss"] == pytest.approx(bigram)
     assert meta["scored_characters"] == len(data.held_out) - 1
@@ -85,7 +87,7 @@ def test_the_next_command_it_prints_names_the_run_and_text_the_model_can_read(
     words = shlex.split(line.removeprefix("next: "))
     assert words[:2] == ["glassformer", "trace"]
     assert Path(words[2]) == out
-    model, tokenizer, _ = load_run(out)
+    model, tokenizer, *_ = load_run(out)
     assert 2 <= len(tokenizer.encode(words[3]).ids) <= model.config.context
 
 

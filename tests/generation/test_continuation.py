@@ -8,17 +8,18 @@ import torch
 from glassformer.errors import UserError
 from glassformer.generation import Continuation, Reason, Request, Rule, generate
 from glassformer.model import Decoder
+from glassformer.text import BytePairTokenizer, Specials, prompt_ids
 from learning import tiny_decoder
 
 GREEDY = Rule(temperature=0)
 
 
 class Pieces:
-    """A vocabulary of given bytes; ``end_of_text`` is the id of the last one where ``ends``."""
+    """A vocabulary of given bytes; the last one ends a text where ``ends``."""
 
     def __init__(self, *pieces: bytes, ends: bool = False) -> None:
         self.pieces = pieces
-        self.end_of_text = len(pieces) - 1 if ends else None
+        self.specials = Specials(end=len(pieces) - 1 if ends else None)
 
     def bytes_of(self, id: int) -> bytes:
         return self.pieces[id]
@@ -93,6 +94,29 @@ def test_its_tokens_are_those_of_generate() -> None:
     list(made)
     expected = list(generate(model, (1, 2), 20, temperature=0.9, top_k=3, top_p=0.8, seed=5))
     assert [c.token for c in made.choices] == expected
+
+
+@pytest.mark.parametrize("rule", [GREEDY, Rule(), Rule(0.8, 5, 0.9)])
+def test_bos_and_pad_are_never_chosen_however_much_the_model_likes_them_and_eos_ends(rule: Rule) -> None:
+    tokenizer = BytePairTokenizer([])
+    begin, end, pad = tokenizer.specials
+    model = tiny_decoder(tokenizer.vocab_size)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.get_parameter("embed.E")[:, 0] = 1.0
+        model.get_parameter("final_norm.gamma").fill_(1.0)
+        for token, score in ((begin, 9.0), (pad, 8.0), (end, 0.5), (65, 1.0)):
+            model.get_parameter("head.U")[0, token] = score
+    made = Continuation(model, tokenizer, prompt_ids(tokenizer, "", begin=True), Request(300, rule, seed=1))
+    text = "".join(made)
+    tokens = [choice.token for choice in made.choices]
+    assert not {begin, pad} & {*tokens}
+    if rule is GREEDY:
+        assert (made.reason, len(tokens), text) == (Reason.LENGTH, 300, tokenizer.texts[65] * 300)
+    else:
+        assert (made.reason, tokens[-1], end in tokens[:-1]) == (Reason.END, end, False)
+        assert text == tokenizer.decode(tokens)
 
 
 def test_an_impossible_request_is_refused_where_it_is_made() -> None:

@@ -75,6 +75,30 @@ def test_a_text_longer_than_the_context_slides_its_window() -> None:
     assert list(generate(model, tokens[:20], 1, temperature=0)) == last_window
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_of_a_prompt_longer_than_the_context_only_the_end_is_read(temperature: float) -> None:
+    model, prompt = tiny_decoder(5, seed=3), [1, 2, 0, 4, 3, 3, 1, 0, 2, 4, 1]
+    whole = list(generate(model, prompt, 12, temperature=temperature, seed=2))
+    assert whole == list(generate(model, prompt[-8:], 12, temperature=temperature, seed=2))
+    assert whole == list(generate(model, [0, 0, 0, *prompt[-8:]], 12, temperature=temperature, seed=2))
+
+
+def test_an_excluded_token_is_never_chosen_and_the_model_keeps_its_own_probability() -> None:
+    model = tiny_decoder(5, seed=3)
+    for rule in (Rule(0.0), Rule(), RULE):
+        chosen = list(choices(model, [1, 2], 40, rule, 0, excluded=(0, 3)))
+        assert {choice.token for choice in chosen} <= {1, 2, 4}
+        assert chosen[0].model_probability == pytest.approx(
+            float(torch.softmax(model(torch.tensor([[1, 2]])).logits[0, -1].detach().double(), -1)[chosen[0].token])
+        )
+
+
+@pytest.mark.parametrize("excluded", [(5,), (-1,)])
+def test_an_excluded_token_that_is_none_is_refused_at_the_call(excluded: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match="There is no token"):
+        generate(tiny_decoder(5), [1], 1, excluded=excluded)
+
+
 def test_no_token_is_yielded_when_none_is_wanted() -> None:
     assert continued(count=0) == []
 

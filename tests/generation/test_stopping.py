@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.generation import StopStrings, TextStream
+from glassformer.generation import Choice, Continuation, Reason, Request, StopStrings, TextStream, continuation
+from glassformer.text import BytePairTokenizer
+from hard_texts import hard_texts, random_texts
+from learning import tiny_decoder
+
+TOKENIZER = BytePairTokenizer.train(random_texts(300, seed=1), 1000)
 
 letters = st.text("ab", max_size=12)
 needles = st.lists(st.text("ab", min_size=1, max_size=4), max_size=3)
@@ -40,6 +45,22 @@ def test_the_text_ends_before_the_first_complete_stop_string_however_it_is_cut(
     strings: list[str], text: str, borders: list[int]
 ) -> None:
     assert shown(strings, cut(text, borders)) == first_complete(strings, text)
+
+
+@given(st.data(), hard_texts.filter(bool))
+def test_a_stop_string_is_found_across_the_borders_of_byte_pair_tokens(data: st.DataObject, text: str) -> None:
+    places = st.tuples(st.integers(0, len(text) - 1), st.integers(1, 4))
+    strings = [text[a : a + n] for a, n in data.draw(st.lists(places, min_size=1, max_size=3))]
+    written = [Choice(id, 1.0, 1.0) for id in TOKENIZER.ids(text).tolist()]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(continuation, "choices", lambda *_: iter(written))
+        made = Continuation(tiny_decoder(4), TOKENIZER, (0,), Request(len(written), stop=strings))
+        shown = "".join(made)
+    assert (shown, made.stop) == first_complete(strings, text)
+    assert made.reason is Reason.STRING
+    # Nothing is written in vain: the last token is the one that completes the stop string.
+    before = TOKENIZER.decode([choice.token for choice in made.choices[:-1]]).removesuffix("\ufffd")
+    assert first_complete(strings, before)[1] is None
 
 
 @given(needles, letters)

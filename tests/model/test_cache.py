@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
-from decoders import CONFIGS, Recorder, decoder_config, random_decoder, random_inputs
+from decoders import CONFIGS, Recorder, random_decoder, random_inputs
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, Decoder, KeyValueCache, NormConfig, PositionConfig
+from glassformer.model import Decoder, DecoderConfig, KeyValueCache
+from options import OPTION_CONFIGS
 
+ALL = {**CONFIGS, **OPTION_CONFIGS}
 WHOLE = CONFIGS["everything"]
 CHUNKINGS = ((9,), (1,) * 9, (5, 1, 1, 1, 1), (3, 4, 2), (1, 8), (8, 1))
 
@@ -24,37 +29,40 @@ def continued(model: Decoder, tokens: Tensor, chunks: tuple[int, ...]) -> Tensor
         return torch.cat([model(tokens[:, a:b], cache=cache).logits for a, b in pairwise(ends)], 1)
 
 
-OPTIONS = {
-    "rotary, shared keys": decoder_config(
-        position=PositionConfig(kind="rope"), attention=AttentionConfig(heads=4, d_k=6, d_v=5, kv_heads=2, bias=True)
-    ),
-    "sinusoidal, RMSNorm after each part": decoder_config(
-        position=PositionConfig(kind="sinusoidal"), norm=NormConfig(kind="rmsnorm", position="post")
-    ),
-    "sliding window": decoder_config(attention=AttentionConfig(heads=2, d_k=6, d_v=5, window=3, bias=True)),
-}
+def tokens_of(config: DecoderConfig, batch: int = 2) -> Tensor:
+    return random_inputs(config, batch=batch, n=9).tokens
 
 
-def tokens_of(name: str, batch: int = 2) -> Tensor:
-    return random_inputs({**CONFIGS, **OPTIONS}[name], batch=batch, n=9).tokens
+@functools.cache
+def recomputed(name: str) -> tuple[Decoder, Tensor, Tensor]:
+    """A model, tokens, and the logits of all of them computed at once."""
+    model, tokens = random_decoder(ALL[name]), tokens_of(ALL[name])
+    return model, tokens, model(tokens).logits.detach()
 
 
 @pytest.mark.parametrize("chunks", CHUNKINGS, ids=str)
-@pytest.mark.parametrize("name", [*CONFIGS, *OPTIONS])
+@pytest.mark.parametrize("name", ALL)
 def test_continuing_from_the_cache_equals_computing_everything_again(name: str, chunks: tuple[int, ...]) -> None:
-    model, tokens = random_decoder({**CONFIGS, **OPTIONS}[name]), tokens_of(name)
-    torch.testing.assert_close(continued(model, tokens, chunks), model(tokens).logits.detach(), rtol=1e-12, atol=1e-12)
+    model, tokens, logits = recomputed(name)
+    torch.testing.assert_close(continued(model, tokens, chunks), logits, rtol=1e-11, atol=1e-12)
+
+
+@given(st.sampled_from(sorted(ALL)), st.sets(st.integers(1, 8)))
+def test_no_way_to_cut_the_tokens_matters(name: str, cuts: set[int]) -> None:
+    model, tokens, logits = recomputed(name)
+    chunks = tuple(b - a for a, b in pairwise([0, *sorted(cuts), 9]))
+    torch.testing.assert_close(continued(model, tokens, chunks), logits, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunks", CHUNKINGS, ids=str)
 def test_in_float32_continuing_agrees_to_1e_5(chunks: tuple[int, ...]) -> None:
-    model, tokens = random_decoder(WHOLE).float(), tokens_of("everything")
+    model, tokens = random_decoder(WHOLE).float(), tokens_of(WHOLE)
     exact = model(tokens).logits.detach()
     assert ((continued(model, tokens, chunks) - exact).abs().max() / exact.abs().max()).item() < 1e-5
 
 
 def test_the_cache_counts_what_was_read() -> None:
-    model, tokens = random_decoder(WHOLE), tokens_of("everything")
+    model, tokens = random_decoder(WHOLE), tokens_of(WHOLE)
     cache = model.new_cache()
     with torch.no_grad():
         model(tokens[:, :4], cache=cache)
@@ -73,7 +81,7 @@ def test_keys_handed_out_earlier_keep_their_values() -> None:
 
 
 def used_cache() -> tuple[Decoder, KeyValueCache, Tensor]:
-    model, tokens = random_decoder(WHOLE), tokens_of("everything")
+    model, tokens = random_decoder(WHOLE), tokens_of(WHOLE)
     cache = model.new_cache()
     with torch.no_grad():
         model(tokens[:, :6], cache=cache)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +24,9 @@ WHOLE = CONFIGS["everything"]
 @pytest.mark.parametrize("name", ALL)
 def test_a_forward_pass_says_every_defined_quantity_once_with_the_axes_of_its_definition(name: str) -> None:
     config, inputs, recorder = ALL[name], random_inputs(ALL[name], batch=1), Recorder()
-    model = random_decoder(config)
+    model = random_decoder(config).train()
     model(inputs.tokens, inputs.targets, inputs.scored, say=recorder)
-    program = definitions(config, inputs.tokens.shape[1])
+    program = definitions(config, inputs.tokens.shape[1], dropout=True)
     parameters = dict(model.named_parameters())
     assert set(recorder.said) | set(parameters) == set(program.quantities)
     assert not set(recorder.said) & set(parameters)
@@ -187,34 +185,6 @@ def test_one_seed_gives_one_model_and_leaves_torchs_own_generator_alone() -> Non
 def test_a_parameter_without_a_starting_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="no rule says how weight starts"):
         initialise(nn.Linear(2, 2), 1)
-
-
-COMPILED = """
-import torch
-from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig
-graphs = []
-def count(graph, example):
-    graphs.append(graph)
-    return graph
-config = DecoderConfig.alike(24, vocab_size=5, context=4, d=4,
-                             attention=AttentionConfig(heads=2, d_k=2, d_v=2), ffn=FeedForwardConfig(d_ff=4))
-model = Decoder(config)
-tokens, targets = torch.zeros((1, 4), dtype=torch.int64), torch.ones((1, 4), dtype=torch.int64)
-compiled = torch.compile(model, backend=count, fullgraph=True)
-torch.testing.assert_close(compiled(tokens, targets).loss, model(tokens, targets).loss)
-calls = [str(node.target) for node in graphs[0].graph.nodes]
-assert not any("softmax" in call for call in calls), "something is computed that nobody asked for"
-assert sum("scaled_dot_product" in call for call in calls) == 24
-print(len(graphs))
-"""
-
-
-@pytest.mark.full
-def test_twenty_four_blocks_compile_to_one_graph_in_which_say_leaves_no_trace() -> None:
-    # A process of its own: the shape checks of this test run would cut the graph.
-    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "1"
 
 
 def plain(quantity: Quantity, tensor: Any, at: Place) -> Any:

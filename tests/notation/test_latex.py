@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, HeadConfig, NormConfig, definitions
+from decoders import decoder_config
+from glassformer.model import (
+    AttentionConfig,
+    DecoderConfig,
+    DropoutConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    LayerConfig,
+    NormConfig,
+    definitions,
+)
 from glassformer.model.toy24 import CONFIG
 from glassformer.notation import Program, parse_expression
 from glassformer.notation.arithmetic import arithmetic
@@ -117,6 +128,27 @@ def test_heads_and_layers_are_superscripts_where_there_are_several(deep: Program
     assert r"\sum_{h=1}^{H} \sum_{e=1}^{d_v} Z^{(1,h)}_{ie} [W_O^{(1,h)}]_{er} + [b_O^{(1)}]_r" in forward(
         deep, "blocks.0.attn.O"
     )
+
+
+def test_a_set_for_each_head_has_the_head_above_and_the_row_below() -> None:
+    config = decoder_config(dropout=DropoutConfig(embedding=0.1, attention=0.1))
+    program = definitions(config, 3, dropout=True)
+    assert r"& j \in [\mathcal D_A^{(1,h)}]_i \\" in forward(program, "blocks.0.attn.A_D")
+    assert r"& r \notin [\mathcal D_X]_i" in forward(program, "embed.X_D")
+    assert r"\frac{X_{ir}}{1 - p_{\mathrm{embed}}}" in forward(program, "embed.X_D")
+
+
+def test_two_masks_are_told_apart_and_no_symbol_has_two_subscripts() -> None:
+    attention = AttentionConfig(heads=1, d_k=3, d_v=2)
+    near = attention.model_copy(update={"window": 2})
+    layers = tuple(LayerConfig(attention=x, ffn=None) for x in (attention, near))
+    program = definitions(CONFIG.model_copy(update={"layers": layers}), 3)
+    assert r"& j \in [J_{\mathrm{window}}]_i \\" in forward(program, "blocks.1.attn.S")
+    assert r"& j \notin [J_{\mathrm{mask}}]_i" in forward(program, "blocks.0.attn.S")
+    # Braces may nest once: that is as deep as a subscript goes.
+    script = r"_(?:\{(?:[^{}]|\{[^{}]*\})*\}|[^{\\])"
+    formulas = [index_latex(s, program) for s in program.statements]
+    assert not [f for f in formulas if re.search(script + script, f)]
 
 
 def test_two_norms_of_a_layer_are_told_apart_and_the_last_one_is_plain(deep: Program) -> None:

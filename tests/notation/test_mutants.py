@@ -34,6 +34,7 @@ from .wrong_versions import (
 
 JACOBIAN = "attn.A[h,i,j]*(attn.A.grad[h,i,j] - sum(attn.A[h,i,m]*attn.A.grad[h,i,m] for m in n))"
 LOGITS = "loss.nll.grad[i]*(head.p[i,w] - (1 if w == loss.y[i] else 0))"
+NOTHING_BUT_LEFT_OUT = "a number is 0 after dropout exactly where it was left out: none was 0 before"
 
 # Every wrong version that computes the same numbers from any parameters, with the reason why it does.
 EQUIVALENT = {
@@ -51,14 +52,24 @@ EQUIVALENT = {
     ("relu", "forward", "ffn.C"): {
         "ffn.B[i,f] if ffn.B[i,f] >= 0 else 0": "at 0 both branches are 0",
     },
+    ("options", "backward", "embed.X.grad via embed.X_D"): {
+        "embed.X_D.grad[i,r]/(1 - p_embed) if embed.X_D[i,r] else 0": NOTHING_BUT_LEFT_OUT,
+    },
+    ("options", "backward", "attn.O.grad via O_D"): {
+        "O_D.grad[i,r]/(1 - p_resid) if O_D[i,r] else 0": NOTHING_BUT_LEFT_OUT,
+    },
+    ("options", "backward", "ffn.F.grad via F_D"): {
+        "F_D.grad[i,r]/(1 - p_resid) if F_D[i,r] else 0": NOTHING_BUT_LEFT_OUT,
+    },
 }  # fmt: skip
 
-PARTS = [(activation, part) for activation in ("gelu", "relu") for part in ("backward", "forward")]
+KINDS = ("gelu", "relu", "options")
+PARTS = [(kind, part) for kind in KINDS for part in ("backward", "forward")]
 
 
-@pytest.mark.parametrize("activation", ["gelu", "relu"])
-def test_the_right_definitions_pass_every_guard(activation: str) -> None:
-    here = case(activation)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_right_definitions_pass_every_guard(kind: str) -> None:
+    here = case(kind)
     check_program(here.program)
     law = replay(here.program, (), here.values)
     assert law.holds, law.violations()
@@ -67,10 +78,10 @@ def test_the_right_definitions_pass_every_guard(activation: str) -> None:
         assert fate(here, s, s.expr).by is None
 
 
-@pytest.mark.parametrize(("activation", "part"), PARTS)
-def test_every_wrong_version_is_caught_unless_it_is_listed_as_equivalent(activation: str, part: str) -> None:
-    listed = {name: set(texts) for (a, p, name), texts in EQUIVALENT.items() if (a, p) == (activation, part)}
-    survivors = {name: set(texts) for name, texts in tally(activation, part).survivors.items()}
+@pytest.mark.parametrize(("kind", "part"), PARTS)
+def test_every_wrong_version_is_caught_unless_it_is_listed_as_equivalent(kind: str, part: str) -> None:
+    listed = {name: set(texts) for (a, p, name), texts in EQUIVALENT.items() if (a, p) == (kind, part)}
+    survivors = {name: set(texts) for name, texts in tally(kind, part).survivors.items()}
     for name in ZERO_IN_THEORY:
         assert_only_noise(survivors.pop(name, set()))
     assert survivors == listed
@@ -83,19 +94,19 @@ def assert_only_noise(texts: set[str]) -> None:
 
 @pytest.mark.parametrize("part", ["backward", "forward"])
 def test_wrong_values_are_off_by_a_million_times_what_the_law_allows(part: str) -> None:
-    assert min(tally(activation, part).closest for activation in ("gelu", "relu")) > 64e6
+    assert min(tally(kind, part).closest for kind in KINDS) > 64e6
 
 
 def test_each_guard_catches_something_and_half_is_caught_before_any_number() -> None:
     """Printed with `pytest -rP`: how many wrong versions of each kind each guard caught."""
     for part in ("backward", "forward"):
-        both = [tally(activation, part) for activation in ("gelu", "relu")]
-        caught = {guard: sum(t.by(guard) for t in both) for guard in GUARDS}
-        alive = sum(len(texts) for t in both for texts in t.survivors.values())
-        print(f"{part}: {sum(t.total for t in both)} wrong versions; {caught}; {alive} equivalent")
-        for kind in {what for t in both for what, _ in t.caught}:
-            row = {guard: sum(t.caught[kind, guard] for t in both) for guard in GUARDS}
-            print(f"    {kind}: {', '.join(f'{count} by {guard}' for guard, count in row.items() if count)}")
+        tallies = [tally(kind, part) for kind in KINDS]
+        caught = {guard: sum(t.by(guard) for t in tallies) for guard in GUARDS}
+        alive = sum(len(texts) for t in tallies for texts in t.survivors.values())
+        print(f"{part}: {sum(t.total for t in tallies)} wrong versions; {caught}; {alive} equivalent")
+        for change in {what for t in tallies for what, _ in t.caught}:
+            row = {guard: sum(t.caught[change, guard] for t in tallies) for guard in GUARDS}
+            print(f"    {change}: {', '.join(f'{count} by {guard}' for guard, count in row.items() if count)}")
     gradients = tally("gelu", "backward")
     assert gradients.total > 2000
     assert gradients.by(CHECKER) > gradients.total / 2  # measured: 7 of 10
@@ -104,23 +115,23 @@ def test_each_guard_catches_something_and_half_is_caught_before_any_number() -> 
 
 
 def test_every_kind_of_change_was_made_to_some_gradient() -> None:
-    made = {what for activation in ("gelu", "relu") for what, _ in tally(activation, "backward").caught}
+    made = {what for kind in KINDS for what, _ in tally(kind, "backward").caught}
     assert made == set(mutators(case().around()))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_equivalent_versions_give_the_same_bits_from_other_parameters(seed: int) -> None:
-    for (activation, part, name), texts in EQUIVALENT.items():
-        here = case(activation)
-        (statement,) = (s for s in statements_of(activation, part) if title(s) == name)
-        expected = value(activation, seed, statement, statement.expr)
+    for (kind, part, name), texts in EQUIVALENT.items():
+        here = case(kind)
+        (statement,) = (s for s in statements_of(kind, part) if title(s) == name)
+        expected = value(kind, seed, statement, statement.expr)
         by_text = {short(source_text(m.expr)): m.expr for m in mutants(statement, here.around())}
         for text in texts:
-            assert np.array_equal(value(activation, seed, statement, by_text[text]), expected), text
+            assert np.array_equal(value(kind, seed, statement, by_text[text]), expected), text
 
 
-def value(activation: str, seed: int, statement: Statement, expr: Expr) -> np.ndarray[Any, Any]:
-    there = case(activation, seed=seed)
+def value(kind: str, seed: int, statement: Statement, expr: Expr) -> np.ndarray[Any, Any]:
+    there = case(kind, seed=seed)
     return evaluate(expr, statement.letters, there.values, there.program.scalars)
 
 
@@ -134,23 +145,29 @@ def test_the_facts_that_make_them_equivalent_hold() -> None:
     B, C = (case("relu").values[f"blocks.0.ffn.{name}"] for name in ("B", "C"))
     assert np.array_equal(B > 0, C > 0)
     assert (B == 0).any(), "no unit stands at the kink, so nothing was asked about it"
+    values = case("options").values
+    for place, name in (("embed", "X"), ("blocks.0", "O"), ("blocks.0", "F")):
+        assert np.array_equal(values[f"{place}.{name}_D"] != 0, values[f"{place}.kept_{name}"])
 
 
-def test_no_contribution_can_be_forgotten() -> None:
-    here = case()
+@pytest.mark.parametrize("kind", ["gelu", "options"])
+def test_no_contribution_can_be_forgotten(kind: str) -> None:
+    here = case(kind)
     for s in here.program.backward:
         assert numbers(here, exchanged(here.program, s), s).by in (VALUES, ORDER), title(s)
 
 
-def test_no_contribution_can_be_written_twice() -> None:
-    here = case()
+@pytest.mark.parametrize("kind", ["gelu", "options"])
+def test_no_contribution_can_be_written_twice(kind: str) -> None:
+    here = case(kind)
     for s in here.program.backward:
         if title(s) not in ZERO_IN_THEORY:
             assert numbers(here, exchanged(here.program, s, s, s), s).by == VALUES, title(s)
 
 
-def test_no_definition_can_be_forgotten() -> None:
-    here = case()
+@pytest.mark.parametrize("kind", ["gelu", "options"])
+def test_no_definition_can_be_forgotten(kind: str) -> None:
+    here = case(kind)
     unread = {"head.p", "loss.L"}
     for s in here.program.forward:
         if s.target not in unread:
@@ -223,16 +240,40 @@ BY_HAND = {
     "the mean loss of all positions": ("loss.L", "L = sum(nll[i] for i in n)/n"),
 }  # fmt: skip
 
+QUERIES = "blocks.0.attn.qk_norm.Qhat"
+BY_HAND_IN_OPTIONS = {
+    "the gain outside QK-norm's mean": (QUERIES, """
+        Q.grad[h,i,c] += gamma_Q[c]*(
+            Q_N.grad[h,i,c] - Qhat[h,i,c]*mean(Q_N.grad[h,i,a]*Qhat[h,i,a] for a in d_k)
+        )/rms_Q[h,i]"""),
+    "QK-norm's root mean square held constant": (QUERIES, "Q.grad[h,i,c] += Qhat.grad[h,i,c]/rms_Q[h,i]"),
+    "a length in the place of a root mean square": (QUERIES, """
+        Q.grad[h,i,c] += (
+            Qhat.grad[h,i,c] - Qhat[h,i,c]*sum(Qhat.grad[h,i,a]*Qhat[h,i,a] for a in d_k)
+        )/rms_Q[h,i]"""),
+    "epsilon outside QK-norm's root": ("blocks.0.attn.qk_norm.rms_K", """
+        rms_K[k,j] = sqrt(mean(K[k,j,c]**2 for c in d_k)) + eps"""),
+    "heads averaged in the gradient of a gain": ("blocks.0.attn.qk_norm.Q_N", """
+        gamma_Q.grad[c] += sum(Q_N.grad[h,i,c]*Qhat[h,i,c] for h in H for i in n)/H"""),
+    "the gradient not scaled by dropout": ("blocks.0.attn.A_D", """
+        A.grad[h,i,j] += A_D.grad[h,i,j] if kept_A[h,i,j] else 0"""),
+    "the gradient divided by the rate": ("blocks.0.attn.A_D", """
+        A.grad[h,i,j] += A_D.grad[h,i,j]/p_attn if kept_A[h,i,j] else 0"""),
+    "what was left out learns too": ("blocks.0.O_D", "O.grad[i,r] += O_D.grad[i,r]/(1 - p_resid)"),
+    "the rate of another place": ("embed.X_D", "X_D[i,r] = X[i,r]/(1 - p_resid) if kept_X[i,r] else 0"),
+    "not scaled in training": ("blocks.0.F_D", "F_D[i,r] = F[i,r] if kept_F[i,r] else 0"),
+}  # fmt: skip
 
-@pytest.mark.parametrize("mistake", BY_HAND)
+
+@pytest.mark.parametrize("mistake", [*BY_HAND, *BY_HAND_IN_OPTIONS])
 def test_a_mistake_made_by_hand_breaks_the_replay_law(mistake: str) -> None:
     assert fate_by_hand(mistake, None) == VALUES
 
 
 def fate_by_hand(mistake: str, gamma: float | None) -> str | None:
     """What catches the mistake in a decoder whose norms have the scale ``gamma`` (None: random)."""
-    consumer, text = BY_HAND[mistake]
-    here = case(gamma=gamma)
+    consumer, text = {**BY_HAND, **BY_HAND_IN_OPTIONS}[mistake]
+    here = case("options" if mistake in BY_HAND_IN_OPTIONS else "gelu", gamma=gamma)
     (wrong,) = written(here.program, consumer, text)
     (right,) = (
         s for s in here.program.statements if (s.consumer, s.target, s.face) == (consumer, wrong.target, wrong.face)

@@ -20,21 +20,26 @@ import json, sys
 from pathlib import Path
 import torch
 import glassformer
-from decoders import CONFIGS, random_decoder, random_inputs
-from glassformer.model import definitions
+from decoders import CONFIGS, decoder_config, random_decoder, random_inputs
+from glassformer.model import AttentionConfig, DropoutConfig, definitions
 from glassformer.tracing.record import Sample, record
 from glassformer.tracing.replay import replay
 
 assert Path(glassformer.__file__).is_relative_to(sys.argv[1]), glassformer.__file__
 torch.set_num_threads(1)
+torch.manual_seed(0)
 broken = {}
-for name in ("everything", "relu"):
-    config = CONFIGS[name]
+options = decoder_config(
+    blocks=1,
+    attention=AttentionConfig(heads=2, d_k=3, d_v=4, bias=True, qk_norm=True),
+    dropout=DropoutConfig(embedding=0.2, attention=0.3, residual=0.25),
+)
+for config in (CONFIGS["everything"], CONFIGS["relu"], options):
     inputs = random_inputs(config)
     sample = Sample(inputs.tokens[0], inputs.targets[0], inputs.scored[0])
-    program = definitions(config, sample.length)
+    program = definitions(config, sample.length, dropout=True)
     try:
-        law = replay(program, (), record(random_decoder(config), sample, program))
+        law = replay(program, (), record(random_decoder(config).train(), sample, program))
     except Exception as error:
         broken[type(error).__name__] = str(error)
     else:
@@ -63,10 +68,10 @@ MUTATIONS = (
     ("activation.py", "say(RELU, functional.relu(B)", "say(RELU, functional.elu(B)"),
     ("feedforward.py", "_affine(inside, self.W_2", "_affine(B, self.W_2"),
     ("feedforward.py", "else X @ W + bias", "else X @ W - bias"),
-    ("block.py", "X + self.attn(Y, Y,", "Y + self.attn(Y, Y,"),
-    ("block.py", "X + self.attn(Y, Y,", "X + self.attn(Y, X,"),
+    ("block.py", "X + self.dropout1(", "Y + self.dropout1("),
+    ("block.py", "self.attn(Y, Y,", "self.attn(Y, X,"),
     ("block.py", "self.norm2(R, say)", "self.norm2(X, say)"),
-    ("block.py", "R + self.ffn(Y, say)", "X + self.ffn(Y, say)"),
+    ("block.py", "R + self.dropout2(", "X + self.dropout2("),
     ("embedding.py", "X + F.embedding(pos, self.P)", "X + F.embedding(t, self.P)"),
     ("embedding.py", "X + F.embedding(pos, self.P)", "X - F.embedding(pos, self.P)"),
     ("head.py", "else X @ U + self.b_U", "else X @ U - self.b_U"),
@@ -75,11 +80,23 @@ MUTATIONS = (
     ("loss.py", "torch.logsumexp(logits, -1) - logit, 0.0)", "torch.logsumexp(logits, -1) - logit, 1.0)"),
     ("loss.py", "nll.sum() / count", "nll.mean() / count"),
     ("loss.py", "torch.where(scored, y, 0)", "torch.where(scored, 0, y)"),
+    ("qk_norm.py", "(Q**2).mean(-1)", "(Q**2).sum(-1)"),
+    ("qk_norm.py", "(K**2).mean(-1)", "(Q**2).mean(-1)"),
+    ("qk_norm.py", "Q / rms_Q[..., None]", "Q / rms_K[..., None]"),
+    ("qk_norm.py", "Khat * self.gamma_K", "Khat * self.gamma_Q"),
+    ("attention.py", "Q, K = self.qk_norm(Q, K, say)", "Q, _ = self.qk_norm(Q, K, say)"),
+    ("attention.py", "leave_out(A, DROPPED, rate, say, at) @ V", "(leave_out(A, DROPPED, rate, say, at) * 0 + A) @ V"),
+    ("dropout.py", "torch.where(kept, X / (1 - rate), 0.0)", "torch.where(kept, X / rate, 0.0)"),
+    ("dropout.py", "torch.where(kept, X / (1 - rate), 0.0)", "torch.where(kept, 0.0, X / (1 - rate))"),
+    ("dropout.py", "self.set_rate if self.training else 0.0", "self.set_rate / 2 if self.training else 0.0"),
+    ("dropout.py", "self.set_rate if self.training else 0.0", "0.0 if self.training else self.set_rate"),
 )  # fmt: skip
 
 EQUIVALENT = (
     # The target of a row that is not scored is looked up, so that it can be anything, and the result thrown away.
     ("loss.py", "torch.where(scored, y, 0)", "torch.where(scored, y, 1)"),
+    # A mask is an input: how it was drawn is for statistics to say (tests/model/test_dropout.py).
+    ("dropout.py", "bernoulli_(1 - rate)", "bernoulli_(rate)"),
 )
 
 

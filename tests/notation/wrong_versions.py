@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,15 @@ import numpy as np
 import torch
 
 from decoders import random_decoder
-from glassformer.model import AttentionConfig, DecoderConfig, FeedForwardConfig, HeadConfig, NormConfig, definitions
+from glassformer.model import (
+    AttentionConfig,
+    DecoderConfig,
+    DropoutConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    NormConfig,
+    definitions,
+)
 from glassformer.notation import (
     EvaluationError,
     NotationError,
@@ -36,6 +44,7 @@ from .source_text import source_text
 # No two dimensions and no count coincide, so no exchange of axes or divisors can pass by luck.
 N, CONTEXT, D, HEADS, D_K, D_V, D_FF = 7, 9, 10, 2, 3, 4, 11
 TOKENS = (3, 1, 3, 5, 1, 0, 3, 6)
+RATES = DropoutConfig(embedding=0.2, attention=0.3, residual=0.25)
 TARGETS = (1, -100, 5, 1, -100, 3, 6, -100)
 
 CHECKER = "the checker"
@@ -46,6 +55,14 @@ GUARDS = (CHECKER, EVALUATION, VALUES, ORDER)
 
 # A key bias adds one number to every score of a row, which softmax ignores: its gradient is nothing but rounding.
 ZERO_IN_THEORY = frozenset({"attn.b_K.grad via attn.K"})
+
+
+# Beside what the statements stand that each kind of decoder has and the others lack.
+OWN: Mapping[str, Callable[[str], bool]] = {
+    "gelu": lambda consumer: True,
+    "relu": lambda consumer: consumer.endswith("ffn.C"),
+    "options": lambda consumer: ".qk_norm." in consumer or consumer.endswith("_D"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,19 +81,24 @@ class Case:
 
 
 @functools.cache
-def case(activation: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
-    """A decoder with everything on, at random values (``gamma`` fixes every norm's scale), and what it recorded."""
+def case(kind: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
+    """A decoder with everything on, at random values (``gamma`` fixes every norm's scale), and what it recorded.
+
+    ``kind`` is the activation, or ``options``: GELU in training mode with QK-norm and dropout.
+    """
+    options = kind == "options"
     config = DecoderConfig.alike(
         1,
         vocab_size=N,
         context=CONTEXT,
         d=D,
-        attention=AttentionConfig(heads=HEADS, d_k=D_K, d_v=D_V, bias=True),
+        attention=AttentionConfig(heads=HEADS, d_k=D_K, d_v=D_V, bias=True, qk_norm=options),
         norm=NormConfig(eps=1e-2),
-        ffn=FeedForwardConfig(d_ff=D_FF, activation=activation),
+        ffn=FeedForwardConfig(d_ff=D_FF, activation="gelu" if options else kind),
         head=HeadConfig(bias=True),
+        dropout=RATES if options else DropoutConfig(),
     )
-    model = random_decoder(config, seed)
+    model = random_decoder(config, seed).train()
     with torch.no_grad():
         # One unit of the feed-forward network is exactly 0 everywhere: at its kink, where ReLU's derivative is a choice.
         model.blocks[0].ffn.W_1[:, 4] = 0.0
@@ -86,7 +108,8 @@ def case(activation: str = "gelu", gamma: float | None = None, seed: int = 0) ->
                 parameter.fill_(gamma)
     targets = torch.tensor(TARGETS)
     sample = Sample(torch.tensor(TOKENS), targets, targets >= 0)
-    program = definitions(config, len(TOKENS))
+    program = definitions(config, len(TOKENS), dropout=options)
+    torch.manual_seed(seed)
     infinite = {s.target for s in program.forward if Const("inf") in set(walk(s.expr))}
     return Case(program, record(model, sample, program), infinite)
 
@@ -180,14 +203,14 @@ class Tally:
 
 
 @functools.cache
-def tally(activation: str, part: str) -> Tally:
+def tally(kind: str, part: str) -> Tally:
     """The fates of all mechanical wrong versions of the definitions (``forward``) or gradients (``backward``)."""
-    here = case(activation)
+    here = case(kind)
     around = here.around()
     caught: Counter[tuple[str, str]] = Counter()
     survivors: dict[str, set[str]] = {}
     closest = math.inf
-    for statement in statements_of(activation, part):
+    for statement in statements_of(kind, part):
         for mutant in mutants(statement, around):
             end = fate(here, statement, mutant.expr)
             if end.by is None:
@@ -199,11 +222,11 @@ def tally(activation: str, part: str) -> Tally:
     return Tally(caught, {name: frozenset(texts) for name, texts in survivors.items()}, closest)
 
 
-def statements_of(activation: str, part: str) -> tuple[Statement, ...]:
-    """The statements whose wrong versions are made. With ReLU only its own: everything else is as with GELU."""
-    program = case(activation).program
+def statements_of(kind: str, part: str) -> tuple[Statement, ...]:
+    """The statements whose wrong versions are made. With ReLU or options only their own: the rest is as with GELU."""
+    program = case(kind).program
     statements = program.forward if part == "forward" else program.backward
-    return tuple(s for s in statements if activation == "gelu" or s.consumer.endswith("ffn.C"))
+    return tuple(s for s in statements if OWN[kind](s.consumer))
 
 
 def written(program: Program, consumer: str, text: str) -> tuple[Statement, ...]:

@@ -125,7 +125,7 @@ def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
 def test_replay_fails_when_the_code_differs_from_its_formula(monkeypatch):
     from glassformer.model import attention
 
-    def off_by_a_hair(Q, K, V, allowed, say, at, kv=None):
+    def off_by_a_hair(Q, K, V, allowed, say, at, *others):
         S = Q @ K.transpose(-2, -1) / (Q.shape[-1] ** 0.5) * (1 + 1e-12)
         S = say(attention.SCORES, S.masked_fill(~allowed, -torch.inf), at)
         return say(attention.MIXED, say(attention.COEFFICIENTS, torch.softmax(S, -1), at) @ V, at)
@@ -158,9 +158,29 @@ def test_an_in_place_edit_after_saying_is_an_error():
 def test_the_public_function_traces_a_model_from_plain_ids():
     run = glassformer.trace(toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
     assert round(float(run["W_Q.grad[1,0]"]), 6) == 0.133562
-    with pytest.raises(UserError, match="differ in length"):
+    with pytest.raises(UserError, match="differs in length"):
         glassformer.trace(toy24_model(), [0, 1], targets=[1])
     with pytest.raises(UserError, match="No position is scored"):
         glassformer.trace(toy24_model(), [0])
     with pytest.raises(UserError, match="not recorded"):
         run["embed.t.grad"]
+
+
+def test_a_packed_row_is_traced_with_its_segments_and_scores_no_token_of_the_next_text():
+    segments = [4, 4, 4, 1, 1, 0]
+    run = trace(decoder(), TOKENS, segments=segments, witness_cells=16)
+    assert run["seg"].tolist() == segments
+    assert run["pos"].tolist() == [0, 1, 2, 0, 1, 0]
+    assert run["scored"].tolist() == [True, True, False, True, False, False]
+    assert not run["blocks.0.attn.A"][:, 3:, :3].any()
+    assert run.replay.holds, run.replay.violations()
+    assert {id for id, w in run.witnesses.items() if not w.agree} == set()
+    assert run.audit is not None
+    assert run.audit.uncovered == ()
+
+
+def test_segments_that_do_not_fit_the_tokens_are_refused():
+    with pytest.raises(UserError, match="tokens: 6, segments: 5"):
+        trace(decoder(), TOKENS, segments=[0] * 5)
+    with pytest.raises(UserError, match="Segment 0 of row 0 ends and begins again"):
+        trace(decoder(), TOKENS, segments=[0, 0, 1, 1, 0, 0])

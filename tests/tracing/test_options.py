@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from decoders import err, random_decoder, random_inputs
 from glassformer.model.derivations import derivations
@@ -17,13 +18,21 @@ from glassformer.tracing.witnesses import gradient_magnitudes, gradients_by_defi
 from options import CASES, OPTION_CONFIGS, OPTIONS
 from pairwise import all_pairs, pairs_of
 
+PACKED = (3, 3, 3, 0, 1, 1)
+RUNS = {
+    f"{name}{'-packed' if segments else ''}": (config, segments)
+    for name, config in OPTION_CONFIGS.items()
+    for segments in (None, PACKED)
+}
 
-@pytest.fixture(scope="module", params=OPTION_CONFIGS)
+
+@pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest) -> Trace:
-    config = OPTION_CONFIGS[request.param]
+    config, segments = RUNS[request.param]
     inputs = random_inputs(config, n=6)
     rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
-    return trace(random_decoder(config), *rows, eta=0.05, witness_cells=0)
+    torch.manual_seed(0)
+    return trace(random_decoder(config), *rows, segments=segments, eta=0.05, witness_cells=0, dropout=True)
 
 
 def test_every_value_of_an_option_meets_every_value_of_every_other() -> None:
@@ -43,6 +52,8 @@ def test_no_operation_lies_outside_the_definitions(run: Trace) -> None:
 
 def test_looking_changes_nothing_beyond_rounding(run: Trace) -> None:
     assert run.observer.max_abs_logit_difference <= 1e-12
+    assert run.observer.others["float32"] <= 1e-5
+    assert set(run.observer.others) == {"float32", "bfloat16"}
 
 
 def test_every_gradient_by_definition_equals_autograds(run: Trace) -> None:

@@ -5,32 +5,35 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 from glassformer.errors import UserError
 from glassformer.text import CharacterTokenizer
-from glassformer.training import RunFolder, load_run
-from glassformer.training.run_folder import FORMAT
+from glassformer.training import RunFolder, TrainingConfig, load_run
+from glassformer.training.run_files import FORMAT
 from learning import tiny_decoder
 
-FILES = {"metrics.jsonl", "config.json", "model.safetensors", "tokenizer.json", "samples.txt", "manifest.json"}
-NEEDED = ["config.json", "model.safetensors", "tokenizer.json"]
+BEFORE = {"config.json", "tokenizer.json", "tokenizer_config.json", "training.json", "run.json"}
+FILES = BEFORE | {"metrics.jsonl", "model.safetensors", "samples.txt", "manifest.json"}
+NEEDED = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
 LETTERS = "\n abcé患"
 
 
-def save(path: Path) -> None:
-    folder = RunFolder(path)
-    folder.log(step=1, loss=2.5, validation=None)
-    folder.log(step=2, loss=float("inf"), validation=2.0)
-    model = tiny_decoder(len(LETTERS), seed=5)
-    folder.save(model, CharacterTokenizer(LETTERS), meta={"steps": 2, "origin": "患者"}, samples="a cab\n")
+def save(path: Path, tokenizer_config: dict[str, object] | None = None) -> None:
+    with RunFolder.create(path) as folder:
+        model = tiny_decoder(len(LETTERS), seed=5)
+        training = TrainingConfig(steps=2)
+        folder.begin(model, CharacterTokenizer(LETTERS), tokenizer_config or {}, training, facts={"origin": "患者"})
+        folder.log(step=1, loss=2.5, validation=None)
+        folder.log(step=2, loss=float("inf"), validation=2.0)
+        folder.save(model, meta={"steps": 2, "origin": "患者"}, samples="a cab\n")
 
 
 @pytest.fixture
@@ -40,6 +43,10 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
+def contents(run: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+
+
 def refusal(path: Path) -> UserError:
     with pytest.raises(UserError) as caught:
         load_run(path)
@@ -47,7 +54,7 @@ def refusal(path: Path) -> UserError:
 
 
 def test_a_saved_run_is_the_same_when_loaded(run: Path) -> None:
-    model, tokenizer, meta = load_run(run)
+    model, tokenizer, meta, _ = load_run(run)
     original = tiny_decoder(len(LETTERS), seed=5)
     assert model.config == original.config
     for (name, a), (other, b) in zip(model.named_parameters(), original.named_parameters(), strict=True):
@@ -65,7 +72,7 @@ def test_loading_leaves_the_random_state_of_torch_alone(run: Path) -> None:
 
 
 def test_the_folder_holds_the_promised_files_and_the_manifest_their_hashes(run: Path) -> None:
-    assert {file.name for file in run.iterdir()} == FILES
+    assert {file.name for file in run.iterdir()} == FILES | {"checkpoints"}
     manifest = json.loads((run / "manifest.json").read_text("utf-8"))
     assert manifest["format"] == FORMAT
     assert manifest["files"].keys() == FILES - {"manifest.json"}
@@ -84,10 +91,10 @@ def test_the_config_names_its_kind_and_the_metrics_are_strict_json(run: Path) ->
 
 
 def test_a_folder_with_anything_in_it_is_refused_and_left_alone(run: Path) -> None:
-    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    before = contents(run)
     with pytest.raises(UserError, match="exists and is not empty"):
-        RunFolder(run)
-    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+        RunFolder.create(run)
+    assert contents(run) == before
 
 
 def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
@@ -99,7 +106,7 @@ def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
 def test_a_file_in_the_place_of_the_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(UserError, match="is a file"):
-        RunFolder(tmp_path / "mine")
+        RunFolder.create(tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
 
@@ -107,28 +114,33 @@ def test_of_two_runs_that_start_together_only_one_gets_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("glassformer.training.run_folder.refuse_existing", lambda path: None)
-    RunFolder(tmp_path / "mine")
+    RunFolder.create(tmp_path / "mine").close()
     with pytest.raises(UserError, match="exists and is not empty"):
-        RunFolder(tmp_path / "mine")
+        RunFolder.create(tmp_path / "mine")
 
 
 @pytest.mark.parametrize("name", ["file/below", "n" * 5000, "zero\x00byte"])
 def test_a_path_that_cannot_be_written_is_one_message(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
-        RunFolder(tmp_path / name)
+        RunFolder.create(tmp_path / name)
 
 
 def test_an_abandoned_folder_disappears_but_never_with_something_else_in_it(tmp_path: Path) -> None:
-    RunFolder(tmp_path / "a").abandon()
+    for name in ("a", "b"):
+        with RunFolder.create(tmp_path / name) as folder:
+            folder.data.mkdir()
+            (folder.data / "train.bin").write_bytes(b"tokens")
+            model = tiny_decoder(len(LETTERS))
+            folder.begin(model, CharacterTokenizer(LETTERS), {}, TrainingConfig(steps=2), facts={})
+            if name == "b":
+                (folder.path / "notes.txt").write_text("precious")
+            folder.abandon()
     assert not (tmp_path / "a").exists()
-    folder = RunFolder(tmp_path / "b")
-    (tmp_path / "b" / "notes.txt").write_text("precious")
-    folder.abandon()
-    assert (tmp_path / "b" / "notes.txt").read_text() == "precious"
+    assert [file.name for file in (tmp_path / "b").iterdir()] == ["notes.txt"]
 
 
-# --- disks fill up, machines die -------------------------------------------------------------------------------------
+# --- disks fill up ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(FILES - {"metrics.jsonl"}))
@@ -137,25 +149,28 @@ def test_a_full_disk_at_any_file_is_one_message_and_nothing_is_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, moment: str
 ) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    opened: list[str] = []
+    opened: list[Path] = []
     real_open, real_fsync, real_replace = Path.open, os.fsync, Path.replace
 
+    def of_the_file(path: Path) -> bool:
+        return path.name.startswith(f".{name}.") and path.parent.name == "mine"
+
     def open_(self: Path, mode: str = "r", **kwargs: object) -> object:
-        opened.append(self.name)
+        opened.append(self)
         file = real_open(self, mode, **kwargs)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        if moment == "write" and self.name == f".{name}.partial":
+        if moment == "write" and of_the_file(self):
             file.write(b"half")  # pyright: ignore[reportArgumentType]
             file.close()
             raise full
         return file
 
     def fsync(number: int) -> None:
-        if moment == "fsync" and opened[-1] == f".{name}.partial":
+        if moment == "fsync" and of_the_file(opened[-1]):
             raise full
         real_fsync(number)
 
     def replace(self: Path, target: Path) -> Path:
-        if moment == "rename" and target.name == name:
+        if moment == "rename" and of_the_file(self):
             raise full
         return real_replace(self, target)
 
@@ -167,48 +182,21 @@ def test_a_full_disk_at_any_file_is_one_message_and_nothing_is_claimed(
     monkeypatch.undo()
     assert name in caught.value.fact
     assert not (tmp_path / "mine" / name).exists()
-    assert not [file.name for file in (tmp_path / "mine").iterdir() if "partial" in file.name]
-    assert "not a finished run" in str(refusal(tmp_path / "mine"))
+    assert not [file.name for file in (tmp_path / "mine").rglob("*") if "partial" in file.name]
+    error = refusal(tmp_path / "mine")
+    assert "not a finished run" in error.fact
+    assert ("--resume" in error.next_step) == (name not in BEFORE)
 
 
 def test_a_full_disk_while_logging_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = RunFolder(tmp_path / "mine")
+    with RunFolder.create(tmp_path / "mine") as folder:
 
-    def open_(self: Path, *args: object, **kwargs: object) -> object:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        def open_(self: Path, *args: object, **kwargs: object) -> object:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "open", open_)
-    with pytest.raises(UserError, match=r"metrics\.jsonl cannot be written"):
-        folder.log(step=1)
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-sys.path[:0] = sys.argv[3:]
-from test_run_folder import save
-left = int(sys.argv[2])
-real = os.fsync
-def fsync(number):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), 9)
-    real(number)
-os.fsync = fsync
-save(Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.parametrize("writes", [1, 4])
-def test_a_run_killed_between_two_writes_claims_nothing(tmp_path: Path, writes: int) -> None:
-    here = Path(__file__).parent
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "mine"), str(writes), str(here), str(here.parent)]
-    assert subprocess.run(command, check=False, timeout=120).returncode == -9
-    assert (tmp_path / "mine" / "metrics.jsonl").exists()
-    assert "not a finished run" in str(refusal(tmp_path / "mine"))
-    with pytest.raises(UserError, match="exists and is not empty"):
-        RunFolder(tmp_path / "mine")
+        monkeypatch.setattr(Path, "open", open_)
+        with pytest.raises(UserError, match=r"metrics\.jsonl cannot be written"):
+            folder.log(step=1)
 
 
 # --- what comes back may be damaged ----------------------------------------------------------------------------------
@@ -246,8 +234,9 @@ def test_notes_in_the_samples_do_not_lock_the_model(run: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"null", b"7", b"\xff\xfe", b"{}", b'{"format": "1"}', b'{"format": 1}', b"[" * 100_000,
-     b'{"format": 1, "files": [], "meta": {}}', b'{"format": 1, "files": {}, "meta": {}}'],
+    [b"", b"{", b"[]", b"null", b"7", b"\xff\xfe", b"{}", b'{"format": "2"}', b'{"format": 2}', b"[" * 100_000,
+     b'{"format": true}', b'{"format": 2, "files": [], "meta": {}, "finished": true}',
+     b'{"format": 2, "files": {}, "meta": {}}', b'{"format": 2, "files": {}, "meta": {}, "finished": true}'],
 )  # fmt: skip
 def test_a_damaged_manifest_is_one_message(run: Path, content: bytes) -> None:
     (run / "manifest.json").write_bytes(content)
@@ -273,6 +262,14 @@ def test_a_run_of_a_newer_version_says_so(run: Path, name: str) -> None:
     assert "Upgrade" in error.next_step
 
 
+def test_a_run_of_an_older_version_says_so(run: Path) -> None:
+    data = json.loads((run / "manifest.json").read_bytes())
+    (run / "manifest.json").write_text(json.dumps({**data, "format": 1}))
+    error = refusal(run)
+    assert "older glassformer" in error.fact
+    assert "Train again" in error.next_step
+
+
 @pytest.mark.parametrize(
     ("change", "part"),
     [
@@ -290,6 +287,51 @@ def test_a_config_that_does_not_fit_says_how(run: Path, change: dict[str, object
     assert part in str(refusal(run))
 
 
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [(math.nan, "not a number"), (math.inf, "infinite"), (None, "float64, torch.float32 in the model")],
+)
+def test_weights_that_no_training_leaves_behind_are_refused(run: Path, value: float | None, part: str) -> None:
+    tensors = safetensors.torch.load((run / "model.safetensors").read_bytes())
+    changed = tensors["head.U"].double()
+    if value is not None:
+        changed = tensors["head.U"].clone()
+        changed[1, 2] = value
+    resealed(run, "model.safetensors", safetensors.torch.save({**tensors, "head.U": changed}))
+    error = refusal(run)
+    assert "is damaged" in error.fact
+    assert "head.U" in error.context
+    assert part in error.context
+
+
+@pytest.mark.parametrize("change", [lambda t: t.pop("head.U"), lambda t: t.update(more=torch.ones(1))])
+def test_weights_of_other_parameters_are_refused(
+    run: Path, change: Callable[[dict[str, torch.Tensor]], object]
+) -> None:
+    tensors = safetensors.torch.load((run / "model.safetensors").read_bytes())
+    change(tensors)
+    resealed(run, "model.safetensors", safetensors.torch.save(tensors))
+    assert "is damaged" in refusal(run).fact
+
+
+def test_a_tokenizer_file_that_is_not_utf_8_is_one_message(run: Path) -> None:
+    resealed(run, "tokenizer.json", b'{"model": "\xff"}')
+    assert "not UTF-8" in refusal(run).context
+
+
+@pytest.mark.parametrize(
+    ("said", "begin"), [({}, False), ({"add_bos_token": True}, True), ({"add_bos_token": False}, False)]
+)
+def test_the_run_says_whether_a_prompt_begins_with_bos(tmp_path: Path, said: dict[str, object], begin: bool) -> None:
+    save(tmp_path / "mine", said)
+    assert load_run(tmp_path / "mine").begin is begin
+
+
+def test_a_tokenizer_config_that_says_neither_yes_nor_no_is_damaged(run: Path) -> None:
+    resealed(run, "tokenizer_config.json", b'{"add_bos_token": "true"}')
+    assert "add_bos_token" in refusal(run).context
+
+
 @pytest.mark.parametrize("content", [b"", b"\x80\x04pickle?", b"\xff" * 64, b"\x02\x00\x00\x00\x00\x00\x00\x00{}"])
 def test_weights_that_are_no_safetensors_are_one_message(run: Path, content: bytes) -> None:
     resealed(run, "model.safetensors", content)
@@ -302,6 +344,11 @@ def test_weights_that_are_no_safetensors_are_one_message(run: Path, content: byt
 def test_a_tokenizer_of_another_kind_or_a_damaged_one_is_refused(run: Path, kind: str, part: str) -> None:
     resealed(run, "tokenizer.json", json.dumps({"model": {"type": kind}}).encode())
     assert part in refusal(run).fact
+
+
+def test_a_tokenizer_that_is_no_utf_8_is_one_message(run: Path) -> None:
+    resealed(run, "tokenizer.json", b"\xff{}")
+    assert refusal(run).fact == "tokenizer.json is damaged."
 
 
 def test_a_missing_run_suggests_the_one_that_is_there(run: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from .data import data_app
 from .explain import explain_command
 from .formula import formula_command
 from .generate import generate_command
@@ -24,6 +25,7 @@ app.command("explain")(explain_command)
 app.command("formula")(formula_command)
 app.command("train")(train_command)
 app.command("generate")(generate_command)
+app.add_typer(data_app)
 app.command("probe")(probe_command)
 
 

@@ -59,7 +59,7 @@ class ClinicSubject:
         words, text = CLINIC[self.lang], sentence(self.lang)
         folder = shlex.quote(str(out))
         event = f"p({text[GIVEN].strip()} | {''.join(text[:GIVEN])})"
-        stopped = [words["stopped"].format(steps=outcome.steps), words["go on"].format(out=folder)]
+        stopped = [words["stopped"].format(steps=outcome.step), words["go on"].format(out=folder)]
         facts = {
             "origin": f"the clinic language ({self.lang}), sentences sampled from its grammar; not medicine",
             "entropy": self.data.entropy,
@@ -73,7 +73,7 @@ class ClinicSubject:
             words["not medicine"],
             "",
             *(stopped if outcome.stopped else []),
-            words["steps"].format(steps=outcome.steps, seconds=outcome.seconds),
+            words["steps"].format(steps=outcome.step, seconds=outcome.elapsed),
             words["divergence"].format(kl=divergence, H=self.data.entropy),
             words["probability"].format(event=event, model=p, truth=truth),
             "",

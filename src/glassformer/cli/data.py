@@ -66,10 +66,10 @@ def show_command(
     opened = open_run_data(run)
     batch = _batch(opened.data, opened.context, rows, seed, part)
     if json_path is not None:
-        emit_json(as_json(batch, opened.tokenizer, opened.data.describe()), json_path, force)
+        emit_json(as_json(batch, opened.tokenizer, opened.origin), json_path, force)
     if json_path != "-":
         shown = min(POSITIONS if positions is None else positions, batch.tokens.shape[1])
-        write([visible(opened.data.describe(), keep=""), ""])
+        write([opened.origin, opened.data.describe(), ""])
         write(table(batch, opened.tokenizer, shown, DATA[lang.value]))
 
 

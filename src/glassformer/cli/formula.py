@@ -66,6 +66,8 @@ def _programs() -> Iterator[Program]:
         {"norm": {"kind": "rmsnorm"}},
         layer(attention={**attention, "heads": 4, "kv_heads": 2}),
         layer(attention={**attention, "window": 2}),
+        layer(attention={**attention, "qk_norm": True}),
+        {"dropout": {"embedding": 0.1, "attention": 0.1, "residual": 0.1}},
         {"head": {"bias": True, "tied": True}},
         {"position": {"kind": "sinusoidal"}},
         {"position": {"kind": "rope"}},
@@ -73,7 +75,9 @@ def _programs() -> Iterator[Program]:
         layer(ffn={"d_ff": 6, "gated": True}),
     )
     for changes in variants:
-        yield definitions(read_config({**whole, **layer(), **changes}), 3).with_scalars(eta=0.1)
+        yield definitions(read_config({**whole, **layer(), **changes}), 3, dropout=True).with_scalars(eta=0.1)
+    for changes in ({}, layer(attention={**attention, "window": 2})):
+        yield definitions(read_config({**whole, **layer(), **changes}), 3, packed=True).with_scalars(eta=0.1)
 
 
 def _named(placed: Placed, name: str, program: Program) -> bool:

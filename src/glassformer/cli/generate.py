@@ -41,6 +41,7 @@ def generate_command(
     """Continue a text token by token. The text goes to standard output, notes to standard error; Ctrl-C ends it."""
     refuse_existing(json_path if json_path != "-" else None, force)
     from ..generation import Continuation, Reason, Request, Rule
+    from ..text import prompt_ids
     from ..training import load_run
     from ..training.config import default_threads
     from ..training.loop import torch_threads
@@ -49,7 +50,7 @@ def generate_command(
         raise UserError(f"--max-tokens cannot be {max_tokens}.", "", "Use a whole number from 1 up.")
     request = Request(max_tokens, Rule(temperature, top_k, top_p), seed, tuple(stop or ()))
     loaded = load_run(run)
-    ids = loaded.tokenizer.encode(prompt).ids.tolist()
+    ids = prompt_ids(loaded.tokenizer, prompt, loaded.begin)
     words = GENERATE[lang.value]
     with stop_on_signal() as signal, torch_threads(default_threads(loaded.model.config.d)):
         written = Continuation(loaded.model, loaded.tokenizer, ids, request, lambda: signal.wanted)

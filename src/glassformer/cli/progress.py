@@ -2,63 +2,48 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from .console import write
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..training import Step
-
-    Heard = Callable[[Step], None]
+    from ..training.loop import Steps
 
 PLAIN_EVERY = 5.0  # seconds between two lines when there is no terminal
 
 
-@contextlib.contextmanager
-def progress() -> Iterator[Heard]:
-    """Inside, show each step that is told: a bar on standard error when it is a terminal, else lines on standard output."""
+def shown(steps: Steps) -> Steps:
+    """Pass ``steps`` on, showing each: a bar on standard error when it is a terminal, else lines on standard output."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _Lines().heard
-        return
-    with _bar(console) as heard:
-        yield heard
+    return _bar(steps, console) if console.is_terminal else _lines(steps)
 
 
-@contextlib.contextmanager
-def _bar(console: Console) -> Iterator[Heard]:
+def _bar(steps: Steps, console: object) -> Steps:
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
+    assert isinstance(console, Console)
     columns = (BarColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=1.0)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=1.0)
         validation: float | None = None
-
-        def heard(step: Step) -> None:
-            nonlocal validation
+        for step in steps:
             validation = validation if step.validation is None else step.validation
             whole = step.elapsed + step.left
-            bar.update(task, completed=step.elapsed / whole if whole else 1.0, description=_line(step, validation))
+            progress.update(task, completed=step.elapsed / whole if whole else 1.0, description=_line(step, validation))
+            yield step
 
-        yield heard
 
-
-class _Lines:
-    """Prints the first step, each with a validation loss, and one now and then."""
-
-    def __init__(self) -> None:
-        self._printed: float | None = None
-
-    def heard(self, step: Step) -> None:
-        if self._printed is None or step.validation is not None or step.elapsed - self._printed >= PLAIN_EVERY:
-            self._printed = step.elapsed
+def _lines(steps: Steps) -> Steps:
+    printed = 0.0
+    for step in steps:
+        if step.step == 1 or step.validation is not None or step.elapsed - printed >= PLAIN_EVERY:
+            printed = step.elapsed
             write([_line(step, step.validation)])
+        yield step
 
 
 def _line(step: Step, validation: float | None) -> str:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import __version__
 from .console import write
-from .progress import progress
+from .progress import shown
 from .stopping import Stop
 
 if TYPE_CHECKING:
     from ..model import Decoder
     from ..text.batches import Data
     from ..text.tokenizer import Tokenizer
-    from ..training import Outcome, RunFolder
-    from ..training.recipe import Recipe
+    from ..training import Outcome, RunFolder, TrainingConfig, TrainingState
 
-PRECISE = 3  # digits of seconds in the facts
+_DIGITS = 3  # of seconds in the facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,16 @@ class Measured:
     facts: dict[str, Any]
     samples: str
     lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run whose folder can be resumed; ``state`` is where it stands, None before the first step."""
+
+    model: Decoder
+    training: TrainingConfig
+    folder: RunFolder
+    state: TrainingState | None = None
 
 
 class Subject(Protocol):
@@ -49,27 +58,26 @@ class Subject(Protocol):
         ...
 
 
-def finish(
-    subject: Subject, model: Decoder, recipe: Recipe, folder: RunFolder, stop: Stop, resumed: Any = None
-) -> None:
+def finish(subject: Subject, run_of: Begun, stop: Stop) -> None:
     """Train to the end (or until somebody stops it), measure, save, and print what came out. Raises ``UserError``."""
     from ..training import run
-    from ..training.config import default_threads
     from ..training.loop import torch_threads
 
+    model, folder = run_of.model, run_of.folder
     write(subject.opening(model))
-    with progress() as heard, torch_threads(recipe.training.threads or default_threads(model.config.d)):
+    with torch_threads(run_of.training.threads or 1):
         outcome = run(
-            model, subject.data, recipe.training, folder, stop=lambda: stop.wanted, heard=heard, resumed=resumed
-        )
+            model, subject.data, run_of.training, folder,
+            stop=lambda: stop.wanted, through=shown, resumed=run_of.state,
+        )  # fmt: skip
         measured = subject.measure(model, outcome, folder.path)
     facts = {
         "version": __version__,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "steps": outcome.steps,
-        "seconds": round(outcome.seconds, PRECISE),
+        "steps": outcome.step,
+        "seconds": round(outcome.elapsed, _DIGITS),
         "stopped_early": outcome.stopped,
         **measured.facts,
     }
-    folder.save(model, meta=facts, samples=measured.samples)
+    folder.save(model, meta=facts, samples=measured.samples, finished=not outcome.stopped)
     write(["", *measured.lines])

@@ -145,4 +145,6 @@ def _foot(trace: Trace, words: dict[str, str]) -> list[str]:
         lines.append(f"{words['witness']}: {agree} / {len(trace.witnesses)}")
     if trace.audit is not None:
         lines.append(f"{words['audit']}: {len(trace.audit.uncovered)} / {trace.audit.operations}")
+    seen = {trace.observer.dtype: trace.observer.max_abs_logit_difference, **trace.observer.others}
+    lines.append(f"{words['observer']}: " + "   ".join(f"{dtype} {number(x, 2)}" for dtype, x in seen.items()))
     return lines

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..text.characters import CharacterTokenizer
 from ..text.visible import visible
 from .running import Measured
 
 if TYPE_CHECKING:
     from ..model import Decoder
-    from ..text import Corpus, Tokenizer
+    from ..text import Corpus, Prepared, Tokenizer
     from ..text.batches import Batch
     from ..training import Outcome
 
@@ -33,27 +34,33 @@ class TextSubject:
     begin: bool
     seed: int
 
+    @classmethod
+    def of(cls, ready: Prepared, seed: int) -> TextSubject:
+        """The text that ``ready`` holds; ``seed`` is that of the sample."""
+        return cls(ready.tokenizer, ready.corpus, ready.facts["origin"], ready.corpus.isolated, seed)
+
     def opening(self, model: Decoder) -> list[str]:
         config = model.config
         attention = config.layers[0].attention
         parameters = sum(p.numel() for p in model.parameters())
+        blocks = f"{config.blocks} block{'s' * (config.blocks > 1)}"
+        size = f"{blocks}, d = {config.d}, {attention.heads} heads, context {config.context}"
         return [
             f"text: {self.origin}",
             f"{self.tokenizer.vocab_size:,} different tokens; {self.data.describe()}",
-            f"model: {parameters:,} parameters, {config.blocks} block{'s' * (config.blocks > 1)}, d = {config.d}, "
-            f"{attention.heads} heads, context {config.context}",
+            f"model: {parameters:,} parameters, {size}",
         ]
 
     def measure(self, model: Decoder, outcome: Outcome, out: Path) -> Measured:
         from ..training import validation_loss
-        from ..training.baseline import character_bigram_loss
 
-        scored = sum(int(batch.scored.sum()) for batch in self._held_out(model))
-        characters = self._characters(model)
-        loss = validation_loss(model, self._held_out(model))
+        batches = list(self._held_out(model))
+        loss = validation_loss(model, batches)
         assert loss is not None
-        per_character = loss * scored / characters
-        bigram = character_bigram_loss(self.data, self.tokenizer, self._held_out(model)) / characters
+        scored = sum(int(batch.scored.sum()) for batch in batches)
+        characters = sum(len(self.tokenizer.decode(batch.targets[batch.scored])) for batch in batches)
+        per_character = loss * scored / max(1, characters)
+        bigram = self._bigram(batches) / max(1, characters)
         sample = self._sample(model)
         facts = {
             "origin": self.origin,
@@ -64,13 +71,13 @@ class TextSubject:
             "scored_tokens": scored,
             "scored_characters": characters,
         }
-        samples = f"# sampled from the model, temperature {TEMPERATURE}, after {outcome.steps:,} steps\n{sample}\n"
+        samples = f"# sampled from the model, temperature {TEMPERATURE}, after {outcome.step:,} steps\n{sample}\n"
         lines = [
             f"sampled from the model (temperature {TEMPERATURE}):",
             *(f"  {line}" for line in sample.split("\n")),
             "",
             *stopped_lines(outcome, out),
-            f"{outcome.steps:,} step{'s' * (outcome.steps != 1)} in {outcome.seconds:.1f} s",
+            f"{outcome.step:,} step{'s' * (outcome.step != 1)} in {outcome.elapsed:.1f} s",
             f"validation loss   {per_character:.3f} nats per character ({_verdict(bigram - per_character)})",
             f"character bigram  {bigram:.3f} nats per character",
             f"both over the same {characters:,} characters of the validation text, each scored once",
@@ -86,9 +93,19 @@ class TextSubject:
 
         return first_scored(held_out(self.data, model.config.context), SCORED)
 
-    def _characters(self, model: Decoder) -> int:
-        """How many characters the scored tokens stand for."""
-        return sum(len(self.tokenizer.decode(batch.targets[batch.scored])) for batch in self._held_out(model))
+    def _bigram(self, batches: Sequence[Batch]) -> float:
+        """Nats of all that is scored in ``batches``, for the character bigram of the training text."""
+        from ..training.baseline import fit_bigram
+        from ..training.respelling import in_characters
+
+        if isinstance(self.tokenizer, CharacterTokenizer):
+            loss = fit_bigram(self.data.train, self.tokenizer.vocab_size).loss(batches)
+        else:
+            alphabet, train, held_out = in_characters(self.tokenizer, self.data.train, batches)
+            loss = fit_bigram(train, alphabet).loss(held_out)
+            batches = held_out
+        assert loss is not None
+        return loss * sum(int(batch.scored.sum()) for batch in batches)
 
     def _sample(self, model: Decoder) -> str:
         from ..generation import generate
@@ -97,8 +114,8 @@ class TextSubject:
         # The sample continues a line break where there is one, so that it starts like a line of the text.
         start = "" if self.begin else "\n" if "\n" in self.tokenizer.texts else self._phrase(model)[:1]
         prompt = prompt_ids(self.tokenizer, start, self.begin)
-        ids: list[int] = []
-        for token in generate(model, prompt, SAMPLE, temperature=TEMPERATURE, seed=self.seed):
+        ids, unwritten = list[int](), self.tokenizer.specials.unwritten
+        for token in generate(model, prompt, SAMPLE, temperature=TEMPERATURE, seed=self.seed, excluded=unwritten):
             if token == self.tokenizer.end_of_text:
                 break
             ids.append(token)
@@ -119,7 +136,7 @@ def stopped_lines(outcome: Outcome, out: Path) -> list[str]:
     if not outcome.stopped:
         return []
     return [
-        f"stopped by you after {outcome.steps:,} step{'s' * (outcome.steps != 1)}; what was learned until then is saved",
+        f"stopped by you after {outcome.step:,} step{'s' * (outcome.step != 1)}; what was learned until then is saved",
         f"go on with: glassformer train --resume {shlex.quote(str(out))}",
     ]
 

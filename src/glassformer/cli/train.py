@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
+from ..text.shards import open_prepared
 from . import clinic
-from .console import write
-from .running import Subject, finish
+from .console import aside, write
+from .running import Begun, Subject, finish
 from .settings import CLINIC, TEXT, recipe_of, refuse_too_large
-from .stopping import Stop, stop_on_signal
+from .stopping import stop_on_signal
 from .subject import Language
 from .text_run import TextSubject
 
 if TYPE_CHECKING:
+    from ..training import RunFolder
     from ..training.recipe import Recipe
 
 
@@ -92,6 +92,7 @@ def _begin(
     source: Path | None, out: Path | None, given: Mapping[str, Any], settings: tuple[Path | None, list[str]]
 ) -> bool:
     """A new run; whether somebody stopped it."""
+    from ..training import RunFolder
     from ..training.run_folder import refuse_existing
 
     if source is None or out is None:
@@ -108,67 +109,64 @@ def _begin(
     elif given["--lang"] is not None:
         raise UserError("--lang belongs to clinic.", "A text is in the language it is in.", "Leave it out.")
     recipe = recipe_of(given, *settings, CLINIC if of_language else TEXT)
-    with stop_on_signal() as stop, _removed_on_failure(out):
-        subject, context = _prepared(source, recipe, out)
-        _train(subject, context, recipe, out, stop)
+    with stop_on_signal() as stop, RunFolder.create(out) as folder:
+        try:
+            subject, context = _prepared(source, recipe, folder)
+            finish(subject, _begun(subject, context, recipe, folder), stop)
+        except BaseException:
+            folder.abandon()
+            raise
     return stop.wanted
 
 
-def _prepared(source: Path, recipe: Recipe, out: Path) -> tuple[Subject, int]:
-    """The data of a new run, written to ``out`` where it is a text, and how many tokens its model reads."""
-    if recipe.data.clinic is not None:
-        subject = clinic.ClinicSubject.of(recipe.data.clinic)
-        return subject, subject.context
-    from ..text.batches import require_window
-    from ..text.shards import prepare
-
+def _prepared(source: Path, recipe: Recipe, folder: RunFolder) -> tuple[Subject, int]:
+    """The data of a new run, written to its folder where it is a text, and how many tokens its model reads."""
     data = recipe.data
-    write([f"reading {source}"])
-    ready = prepare(
-        source, out / "data", data.tokenizer, vocab_size=data.vocab_size, isolated=data.isolated, field=data.field
-    )
+    if data.clinic is not None:
+        subject = clinic.ClinicSubject.of(data.clinic)
+        return subject, subject.context
+    from ..text import documents, prepare, require_window
+
+    vocab_size = data.vocab_size if data.tokenizer == "bytes" else None
+    with documents(source, data.field) as texts:
+        ready = prepare(texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated)
     require_window(ready.corpus.train.ids, recipe.model.context)
-    subject = TextSubject(ready.tokenizer, ready.corpus, ready.origin, data.isolated, recipe.training.seed)
-    return subject, recipe.model.context
+    return TextSubject.of(ready, recipe.training.seed), recipe.model.context
 
 
-def _train(subject: Subject, context: int, recipe: Recipe, out: Path, stop: Stop) -> None:
+def _begun(subject: Subject, context: int, recipe: Recipe, folder: RunFolder) -> Begun:
+    """A model at its start, and its folder ready to be resumed."""
     import torch
 
     from ..model import Decoder
-    from ..training import RunFolder
+    from ..text import tokenizer_config
 
-    refuse_too_large(recipe, subject.tokenizer.vocab_size)
-    shape = recipe.model.model_copy(update={"context": context})
-    model = Decoder(shape.config(subject.tokenizer.vocab_size), torch.Generator().manual_seed(recipe.training.seed))
-    folder = RunFolder.create(out, model, subject.tokenizer, recipe)
-    finish(subject, model, recipe, folder, stop)
+    vocab_size = subject.tokenizer.vocab_size
+    refuse_too_large(recipe, vocab_size)
+    shape = recipe.model.model_copy(update={"context": context}).config(vocab_size)
+    model = Decoder(shape, torch.Generator().manual_seed(recipe.training.seed))
+    training = folder.begin(
+        model, subject.tokenizer, tokenizer_config(subject.tokenizer, recipe.data.isolated), recipe.training,
+        facts={"clinic": recipe.data.clinic}, recipe=recipe.toml(),
+    )  # fmt: skip
+    return Begun(model, training, folder)
 
 
 def _go_on(path: Path) -> bool:
     """An interrupted run, to its end; whether somebody stopped it again."""
     from ..training import RunFolder
 
-    folder, resumed = RunFolder.resume(path)
-    with stop_on_signal() as stop:
-        finish(_subject_of(path, resumed), resumed.model, resumed.recipe, folder, stop, resumed)
+    found = RunFolder.resume(path)
+    with found.folder as folder, stop_on_signal() as stop:
+        for note in found.notes:
+            aside(note)
+        write([f"going on after step {found.state.step:,}"])
+        lang = found.facts.get("clinic")
+        subject = (
+            clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(folder.data), found.training.seed)
+        )
+        finish(subject, Begun(found.model, found.training, folder, found.state), stop)
     return stop.wanted
-
-
-@contextlib.contextmanager
-def _removed_on_failure(out: Path) -> Iterator[None]:
-    """A run that ended with an error before anything worth keeping leaves nothing behind."""
-    existed = out.is_dir()
-    try:
-        yield
-    except BaseException:
-        if (out / "checkpoints").is_dir() and any((out / "checkpoints").iterdir()):
-            raise
-        for part in out.iterdir() if out.is_dir() else ():
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
-        if out.is_dir() and not existed:
-            out.rmdir()
-        raise
 
 
 def _refuse_for_language(given: Mapping[str, Any]) -> None:

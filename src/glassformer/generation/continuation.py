@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ..model import Decoder
+from ..text.tokens import Specials
 from .rules import Rule
 from .sample import Choice, choices
 from .stopping import Reason, StopStrings
@@ -15,10 +16,10 @@ from .streaming import TextStream
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """What writing needs of a tokenizer: the bytes of a token, and which token ends a text, if any."""
+    """What writing needs of a tokenizer: the bytes of a token, and which tokens are special."""
 
     @property
-    def end_of_text(self) -> int | None: ...
+    def specials(self) -> Specials: ...
 
     def bytes_of(self, id: int) -> bytes: ...
 
@@ -42,8 +43,8 @@ class Continuation:
     """Iterate over it for the parts of the text; then ``choices``, ``text``, ``reason`` and ``stop`` say what happened.
 
     ``text`` has neither the end-of-text token nor the stop string nor what follows it; ``choices`` has every token
-    chosen. ``wanted`` is asked after each token whether to stop. Raises ``UserError`` where it is made, for a prompt or
-    request that is impossible.
+    chosen. BOS and PAD are never chosen. ``wanted`` is asked after each token whether to stop. Raises ``UserError``
+    where it is made, for a prompt or request that is impossible.
     """
 
     def __init__(
@@ -56,7 +57,8 @@ class Continuation:
     ) -> None:
         self._vocabulary = vocabulary
         self._strings = StopStrings(request.stop)
-        self._source = choices(model, prompt, request.count, request.rule, request.seed)
+        unwritten = vocabulary.specials.unwritten
+        self._source = choices(model, prompt, request.count, request.rule, request.seed, unwritten)
         self._wanted = wanted
         self.choices: list[Choice] = []
         self.text = ""
@@ -77,7 +79,7 @@ class Continuation:
         stream = TextStream(self._vocabulary.bytes_of)
         for choice in self._source:
             self.choices.append(choice)
-            if choice.token == self._vocabulary.end_of_text:
+            if choice.token == self._vocabulary.specials.end:
                 self.reason = Reason.END
                 break
             yield self._strings.feed(stream.feed(choice.token))

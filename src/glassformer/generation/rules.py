@@ -2,7 +2,7 @@
 
 The steps, always in this order (``w`` and ``v`` run over the vocabulary of ``N`` tokens):
 
-    zT[w]     = logits[w]/T
+    zT[w]     = logits[w]/T if w may be chosen else -inf
     pT[w]     = exp(zT[w])/sum(exp(zT[v]) for v in N)
     rank[w]   = how many tokens come before w, the largest logit first, of equal ones the smallest id first
     mass      = sum(pT[v] for v in N if rank[v] < top_k)
@@ -10,6 +10,9 @@ The steps, always in this order (``w`` and ``v`` run over the vocabulary of ``N`
     kept[w]   = 1 if rank[w] < top_k and before[w] < top_p else 0
     p[w]      = kept[w]*pT[w]/sum(kept[v]*pT[v] for v in N)
     chosen    = the first w with sum(p[v] for v in N if v <= w) > u,      u uniform in [0, 1)
+
+A text never goes on with BOS or PAD, whatever the model says: these may not be chosen, and the others share their
+probability. Training never asks for them, so a trained model gives them next to nothing; the rule makes it nothing.
 
 So top-p looks at the probabilities that temperature and top-k left, and the token that crosses ``top_p`` is kept: one
 token always remains. Temperature 0 stands for the limit towards 0, the token of rank 0; then ``u`` is not needed. These
@@ -19,6 +22,7 @@ rules choose a token; the model and its parameters stay as they are (section 12.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,16 +66,21 @@ def ranks(scores: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
 
 
-def next_probabilities(logits: torch.Tensor, rule: Rule) -> torch.Tensor:
-    """``p`` (N,) in float64 from ``logits`` (N,); exactly 0 for a token that the rule excludes.
+def next_probabilities(logits: torch.Tensor, rule: Rule, excluded: Sequence[int] = ()) -> torch.Tensor:
+    """``p`` (N,) in float64 from ``logits`` (N,); exactly 0 for a token that the rule drops or that is ``excluded``.
 
-    Raises ``UserError`` when the logits are no numbers (a damaged model), for then no probability is right.
+    Raises ``UserError`` when the logits are no numbers (a damaged model), for then no probability is right, or when the
+    ``excluded`` ids leave no token.
     """
     logits = logits.double()
     if logits.isnan().any() or not logits.max().isfinite():
         raise UserError(
             "The model's scores are not numbers.", "No token can be chosen from them.", "Train the model again."
         )
+    if excluded:
+        logits = logits.index_fill(0, torch.tensor(excluded, device=logits.device), -math.inf)
+        if not logits.max().isfinite():
+            raise UserError("No token may be chosen.", "All that the model can say are excluded.", "Exclude fewer.")
     rank = ranks(logits)
     if rule.temperature == 0:
         return (rank == 0).double()

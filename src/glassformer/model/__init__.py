@@ -5,6 +5,7 @@ from .cache import KeyValueCache
 from .config import (
     AttentionConfig,
     DecoderConfig,
+    DropoutConfig,
     FeedForwardConfig,
     HeadConfig,
     LayerConfig,
@@ -21,6 +22,7 @@ __all__ = [
     "Block",
     "Decoder",
     "DecoderConfig",
+    "DropoutConfig",
     "FeedForwardConfig",
     "HeadConfig",
     "KeyValueCache",

@@ -8,9 +8,11 @@
 | ``W_V`` | ``(r, h, e)`` | value projection; bias ``b_V`` ``(h, e)`` |
 | ``Q``, ``K`` | ``(b, h, i, c)``, ``(b, h, j, c)`` | queries, keys |
 | ``V`` | ``(b, h, j, e)`` | values |
+| ``Q_N``, ``K_N`` | as ``Q``, ``K`` | normalised, where the layer has QK-norm |
 | ``Q_R``, ``K_R`` | as ``Q``, ``K`` | turned by position, where the model has rotary positions; the scores read them |
-| ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j`` |
+| ``allowed`` | ``(i, j)`` | whether row ``i`` may read position ``j``; ``(b, 1, i, j)`` where rows are packed |
 | ``S``, ``A`` | ``(b, h, i, j)`` | scores (minus infinity where not allowed), mixing coefficients |
+| ``A_D`` | ``(b, h, i, j)`` | these after dropout, in training; the values are mixed by them |
 | ``Z`` | ``(b, h, i, e)`` | mixed values, one matrix per head |
 | ``W_O`` | ``(h, e, r)`` | output projection; bias ``b_O`` ``(r)`` |
 | ``O`` | ``(b, i, r)`` | what goes out |
@@ -28,8 +30,11 @@ from glassformer.notation import Instance, Kind, Place, Say, group, place, quant
 
 from . import grouped
 from .cache import LayerCache
-from .config import AttentionConfig, DecoderConfig
+from .config import DecoderConfig
+from .dropout import COEFFICIENTS as DROPPED
+from .dropout import Dropout, dropout_definitions, leave_out
 from .mask import mask_id
+from .qk_norm import QueryKeyNorm, qk_norm_definitions
 from .rotary import ROTATED_KEYS, ROTATED_QUERIES, ROTATION
 from .shapes import Bool, Float, Int
 from .shared import Shared
@@ -91,8 +96,11 @@ GROUPED_PROJECTIONS = group(
     QUERY_WEIGHT, grouped.KEY_WEIGHT, grouped.VALUE_WEIGHT, QUERY_BIAS, grouped.KEY_BIAS, grouped.VALUE_BIAS,
     QUERIES, grouped.KEYS, grouped.VALUES,
 )  # fmt: skip
-MIXING = group("mixing", SCORES, COEFFICIENTS, MIXED)
-GROUPED_MIXING = group("mixing", grouped.SCORES, COEFFICIENTS, grouped.MIXED)
+# Between the two stands dropout, where there is some: the values are mixed by what it leaves of the coefficients.
+MATCHING = group("matching", SCORES, COEFFICIENTS)
+GROUPED_MATCHING = group("matching", grouped.SCORES, COEFFICIENTS)
+MIXING = group("mixing", MIXED)
+GROUPED_MIXING = group("mixing", grouped.MIXED)
 OUTPUT = group("output projection", OUTPUT_WEIGHT, OUTPUT_BIAS, PROJECTED)
 
 
@@ -104,12 +112,20 @@ def attention_definitions(config: DecoderConfig, path: str, X: str, layer: int) 
     projections = GROUPED_PROJECTIONS if shares else PROJECTIONS
     parts = [place(projections, path, layer=layer, X=X, M=X, n_k="n", **{q.name: None for q in absent})]
     Q, K, V = (f"{path}.{name}" for name in "QKV")
+    key_heads = "G" if shares else "H"
+    if attention.qk_norm:
+        normed, Q, K = qk_norm_definitions(f"{path}.qk_norm", Q, K, layer, key_heads)
+        parts.append(normed)
     if config.position.kind == "rope":
         tables = {name: f"rope.{name}" for name in ("partner", "sign", "cos_", "sin_")}
-        parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G="G" if shares else "H", **tables))
+        parts.append(place(ROTATION, path, layer=layer, Q=Q, K=K, n_k="n", G=key_heads, **tables))
         Q, K = f"{path}.{ROTATED_QUERIES.name}", f"{path}.{ROTATED_KEYS.name}"
-    mixing, heads = (GROUPED_MIXING, {"kv": "heads.kv"}) if shares else (MIXING, {})
-    parts.append(place(mixing, path, layer=layer, Q=Q, K=K, V=V, allowed=mask_id(config, layer), n_k="n", **heads))
+    matching, mixing, heads = (MATCHING, MIXING, {})
+    if shares:
+        matching, mixing, heads = (GROUPED_MATCHING, GROUPED_MIXING, {"kv": "heads.kv"})
+    parts.append(place(matching, path, layer=layer, Q=Q, K=K, allowed=mask_id(config, layer), n_k="n", **heads))
+    dropped, A = dropout_definitions(DROPPED, config.dropout.attention, path, f"{path}.{COEFFICIENTS.name}", layer)
+    parts += [*dropped, place(mixing, path, layer=layer, A=A, V=V, n_k="n", **heads)]
     no_bias = {} if attention.bias else {OUTPUT_BIAS.name: None}
     parts.append(place(OUTPUT, path, layer=layer, Z=f"{path}.Z", **no_bias))
     return parts
@@ -119,15 +135,17 @@ def explicit_attention(
     Q: Float[Tensor, "b h i c"],
     K: Float[Tensor, "b k j c"],
     V: Float[Tensor, "b k j e"],
-    allowed: Bool[Tensor, "i j"],
+    allowed: Bool[Tensor, "... i j"],
     say: Say,
     at: Place,
     kv: Int[Tensor, " h"] | None = None,
+    rate: float = 0.0,
 ) -> Float[Tensor, "b h i e"]:
     """``Z (b, h, i, e)`` from ``Q (b, h, i, c)``, ``K (b, k, j, c)``, ``V (b, k, j, e)``, saying ``S`` and ``A``.
 
-    ``allowed (i, j)`` is bool; every row must allow at least one position. ``kv (h)`` names the keys and values that a
-    head reads; without it there are as many of them as heads.
+    ``allowed``, ``(i, j)`` or ``(b, 1, i, j)``, is bool; every row must allow at least one position. ``kv (h)`` names
+    the keys and values that a head reads; without it there are as many of them as heads. ``rate`` is the chance of a
+    coefficient to be left out; above 0 the mask and what is left are said as well.
     """
     scores, mixed = (SCORES, MIXED) if kv is None else (grouped.SCORES, grouped.MIXED)
     if kv is not None:
@@ -135,23 +153,27 @@ def explicit_attention(
     S = Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
     S = say(scores, S.masked_fill(~allowed, -math.inf), at)
     A = say(COEFFICIENTS, torch.softmax(S, -1), at)
-    return say(mixed, A @ V, at)
+    return say(mixed, leave_out(A, DROPPED, rate, say, at) @ V, at)
 
 
 def fused_attention(
     Q: Float[Tensor, "b h i c"],
     K: Float[Tensor, "b k j c"],
     V: Float[Tensor, "b k j e"],
-    allowed: Bool[Tensor, "i j"],
+    allowed: Bool[Tensor, "... i j"],
     say: Say,
     at: Place,
     kv: Int[Tensor, " h"] | None = None,
+    rate: float = 0.0,
 ) -> Float[Tensor, "b h i e"]:
-    """The same ``Z`` from torch's fused kernel, which never shows ``S`` and ``A``; ``say`` hears ``Z`` only."""
+    """The same ``Z`` from torch's fused kernel, which never shows ``S`` and ``A``; ``say`` hears ``Z`` only.
+
+    With a ``rate`` above 0 the kernel draws a mask of its own: the same law, not the same numbers.
+    """
     if kv is None:
-        return say(MIXED, F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed), at)
+        return say(MIXED, F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed, dropout_p=rate), at)
     # The kernel shares keys and values in the order of kv.
-    Z = F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed, enable_gqa=True)
+    Z = F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed, dropout_p=rate, enable_gqa=True)
     return say(grouped.MIXED, Z, at)
 
 
@@ -161,19 +183,23 @@ class Attention(nn.Module):
     Source: Vaswani et al. 2017, Attention Is All You Need, section 3.2.
     """
 
-    def __init__(self, d: int, config: AttentionConfig, at: Place) -> None:
+    def __init__(self, config: DecoderConfig, layer: int, at: Place) -> None:
         super().__init__()
         self.at = at
-        self.windowed = config.window is not None
-        H, G, d_k, d_v = config.heads, config.kv_heads or config.heads, config.d_k, config.d_v
+        d, own = config.d, config.layers[layer].attention
+        self.windowed = own.window is not None
+        H, G, d_k, d_v = own.heads, own.kv_heads or own.heads, own.d_k, own.d_v
         self.W_Q = nn.Parameter(torch.zeros(d, H, d_k))
         self.W_K = nn.Parameter(torch.zeros(d, G, d_k))
         self.W_V = nn.Parameter(torch.zeros(d, G, d_v))
-        self.b_Q = nn.Parameter(torch.zeros(H, d_k)) if config.bias else None
-        self.b_K = nn.Parameter(torch.zeros(G, d_k)) if config.bias else None
-        self.b_V = nn.Parameter(torch.zeros(G, d_v)) if config.bias else None
+        self.b_Q = nn.Parameter(torch.zeros(H, d_k)) if own.bias else None
+        self.b_K = nn.Parameter(torch.zeros(G, d_k)) if own.bias else None
+        self.b_V = nn.Parameter(torch.zeros(G, d_v)) if own.bias else None
         self.W_O = nn.Parameter(torch.zeros(H, d_v, d))
-        self.b_O = nn.Parameter(torch.zeros(d)) if config.bias else None
+        self.b_O = nn.Parameter(torch.zeros(d)) if own.bias else None
+        eps = config.eps if own.qk_norm else None
+        self.qk_norm = None if eps is None else QueryKeyNorm(d_k, eps, (*at, "qk_norm"))
+        self.dropout = Dropout(config.dropout.attention, DROPPED, at)
 
     def forward(
         self,
@@ -191,14 +217,16 @@ class Attention(nn.Module):
         keys, values = (KEYS, VALUES) if shared.kv is None else (grouped.KEYS, grouped.VALUES)
         K = say(keys, _project(M, self.W_K, self.b_K), self.at)
         V = say(values, _project(M, self.W_V, self.b_V), self.at)
+        if self.qk_norm is not None:
+            Q, K = self.qk_norm(Q, K, say)
         if shared.rotation is not None:
             Q = say(ROTATED_QUERIES, shared.rotation(Q), self.at)
             K = say(ROTATED_KEYS, shared.rotation(K), self.at)
         if past is not None:
-            # Keys are kept as they were rotated: a position does not change when others follow.
+            # Keys are kept as they were normalised and rotated: a position does not change when others follow.
             K, V = past.extended(K, V)
         attention = fused_attention if say is silent else explicit_attention
-        Z = attention(Q, K, V, shared.mask(self.windowed), say, self.at, shared.kv)
+        Z = attention(Q, K, V, shared.mask(self.windowed), say, self.at, shared.kv, self.dropout.rate)
         O = torch.einsum("bhie,her->bir", Z, self.W_O)  # noqa: E741
         return say(PROJECTED, O if self.b_O is None else O + self.b_O, self.at)
 

@@ -3,6 +3,7 @@
 | symbol | axes | |
 |---|---|---|
 | ``K``, ``V`` | ``(b, h, j, c)``, ``(b, h, j, e)`` | one pair per block, for the positions read so far and the new ones |
+| ``seg`` | ``(b, j)`` | the segments of the positions read so far, where rows are packed or padded |
 
 In a causal decoder a later token changes nothing that an earlier position computes, so its keys and values stay valid:
 as long as the parameters, the positions and everything before them are the same (section 12.4). A cache belongs to one
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from glassformer.errors import UserError
 from glassformer.notation import Say, silent
 
-from .shapes import Float
+from .shapes import Float, Int
 
 
 class LayerCache:
@@ -57,17 +58,23 @@ class KeyValueCache:
         self._model = model
         self._state = _state(model)
         self._rows: int | None = None
+        self._segments: Tensor | None = None
         self._layers: dict[int, LayerCache] = {}
 
     def layer(self, number: int) -> LayerCache:
         """The keys and values of block ``number``."""
         return self._layers.setdefault(number, LayerCache(self))
 
-    def start(self, model: nn.Module, rows: int, n: int, say: Say) -> int:
-        """The position of the first of ``n`` new tokens in each of ``rows`` rows.
+    @property
+    def segments(self) -> Int[Tensor, "b j"] | None:
+        """The segments of the positions read so far; None where rows are not packed, and before the first."""
+        return self._segments
+
+    def start(self, model: nn.Module, rows: int, n: int, say: Say, packed: bool = False) -> int:
+        """The position of the first of ``n`` new tokens in each of ``rows`` rows, which come with segments or without.
 
         Raises ``UserError`` when the cache does not fit: it is of another model, the parameters were changed, other
-        rows, no room, gradients are wanted, or somebody listens.
+        rows, rows of the other kind, no room, gradients are wanted, or somebody listens.
         """
         if model is not self._model:
             raise UserError("This cache belongs to another model.", "Keys and values fit their own model only.", _NEW)
@@ -75,6 +82,13 @@ class KeyValueCache:
             raise UserError("The model has changed since this cache was made.", "Its keys and values are stale.", _NEW)
         if self._rows not in (None, rows):
             raise UserError(f"This cache holds {self._rows} row(s), the tokens have {rows}.", "", _NEW)
+        if self.length and packed != (self._segments is not None):
+            held, given = ("without", "with") if packed else ("with", "without")
+            raise UserError(
+                f"This cache was begun {held} segments, these tokens come {given} them.",
+                "Segments say what a token may read, so all tokens of a row have one or none has.",
+                f"Give the tokens {held} segments, or start a new cache.",
+            )
         if self.length + n > self.capacity:
             raise UserError(
                 f"The cache is full: {self.length} positions are read, {n} more exceed the context of {self.capacity}.",
@@ -93,9 +107,12 @@ class KeyValueCache:
             )
         return self.length
 
-    def advance(self, rows: int, n: int) -> None:
-        """Count ``n`` positions as read, after every block has added theirs: a pass that failed leaves no trace."""
-        self._rows = rows
+    def advance(self, rows: int, n: int, segments: Int[Tensor, "b j"] | None = None) -> None:
+        """Count ``n`` positions as read, after every block has added theirs: a pass that failed leaves no trace.
+
+        ``segments (b, j)`` are those of all positions read, the new ones included.
+        """
+        self._rows, self._segments = rows, segments
         self.length += n
 
 

@@ -1,7 +1,7 @@
 """What a decoder is made of, as frozen values checked where they are built.
 
 Symbols: ``N`` vocabulary, ``n_ctx`` context, ``d`` model dimension, ``H`` heads, ``d_k`` and ``d_v`` dimensions of one
-head's queries and keys and of its values, ``d_ff`` inside of the feed-forward network, ``eps`` the norm's epsilon.
+head's queries and keys and of its values, ``d_ff`` inside of the feed-forward network, ``eps`` the epsilon of all norms.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from glassformer.errors import UserError, did_you_mean
 
 Size = Annotated[int, Field(gt=0)]
+Rate = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 NormKind = Literal["layernorm", "rmsnorm"]
 NormPosition = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"]
@@ -22,6 +23,9 @@ PositionKind = Literal["learned", "sinusoidal", "rope", "none"]
 
 BASE = 10000.0
 """The base of the frequencies unless another is asked for: that of both sources of a table of angles."""
+
+QK_NORM_EPS = 1e-6
+"""The epsilon of QK-norm in a model without other norms: that of Qwen3 and Gemma 3."""
 
 
 class _Config(BaseModel):
@@ -35,7 +39,7 @@ class AttentionConfig(_Config):
     ``d_k``, ``d_v`` and ``d/H`` need not agree: the output projection leads back to ``d``. ``bias`` adds ``b_Q``,
     ``b_K``, ``b_V`` and ``b_O``. ``kv_heads`` (``G``) is how many heads have keys and values, each shared by ``H/G``
     heads; None means one for each head. ``window`` is how many positions a row may read, the last of them itself; None
-    means all up to itself.
+    means all up to itself. ``qk_norm`` divides each query and key by its root mean square and scales it by learned gains.
     """
 
     heads: Size
@@ -44,11 +48,21 @@ class AttentionConfig(_Config):
     bias: bool = False
     kv_heads: Size | None = None
     window: Size | None = None
+    qk_norm: bool = False
 
     @model_validator(mode="after")
     def _heads_share_evenly(self) -> AttentionConfig:
         if self.kv_heads is not None and self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
+        return self
+
+    @model_validator(mode="after")
+    def _qk_norm_has_something_to_compare(self) -> AttentionConfig:
+        if self.qk_norm and self.d_k == 1:
+            raise ValueError(
+                "QK-norm over d_k = 1 coordinate turns every query and key into its gain up to its sign; "
+                "take d_k of at least 2, or qk_norm=False"
+            )
         return self
 
     @property
@@ -82,6 +96,18 @@ class FeedForwardConfig(_Config):
     activation: Activation = "gelu"
     bias: bool = True
     gated: bool = False
+
+
+class DropoutConfig(_Config):
+    """Chances of a number to be left out in training, each from 0 to below 1.
+
+    ``embedding`` is of the embedded rows, ``attention`` of the mixing coefficients, ``residual`` of what attention and the
+    feed-forward network add to the stream. At 0 nothing is drawn.
+    """
+
+    embedding: Rate = 0.0
+    attention: Rate = 0.0
+    residual: Rate = 0.0
 
 
 class PositionConfig(_Config):
@@ -134,6 +160,7 @@ class DecoderConfig(_Config):
     norm: NormConfig | None = Field(default_factory=NormConfig)
     position: PositionConfig = Field(default_factory=PositionConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
+    dropout: DropoutConfig = Field(default_factory=DropoutConfig)
 
     @classmethod
     def alike(
@@ -159,6 +186,16 @@ class DecoderConfig(_Config):
     def d_ff(self) -> int | None:
         """The inside of the feed-forward networks; None where no layer has one."""
         return next((x.ffn.d_ff for x in self.layers if x.ffn is not None), None)
+
+    @property
+    def eps(self) -> float | None:
+        """What all norms, QK-norm among them, add under the root: ``norm.eps``, or 1e-6 where QK-norm stands alone.
+
+        None where nothing is normalised.
+        """
+        if self.norm is not None:
+            return self.norm.eps
+        return QK_NORM_EPS if any(x.attention.qk_norm for x in self.layers) else None
 
     @field_validator("layers")
     @classmethod
@@ -207,6 +244,7 @@ _PARTS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "norm": NormConfig,
         "position": PositionConfig,
         "head": HeadConfig,
+        "dropout": DropoutConfig,
     }
 )
 """What stands under each name of a configuration."""

@@ -3,7 +3,8 @@
 | symbol | axes | |
 |---|---|---|
 | ``tokens`` | ``(b, i)`` | token ids |
-| ``allowed`` | ``(i, j)`` | causal mask, one for all blocks with the same window |
+| ``segments`` | ``(b, i)`` | which text of its row a token belongs to, where rows are packed or padded |
+| ``allowed`` | ``(i, j)`` | causal mask, one for all blocks with the same window; ``(b, i, j)`` where rows are packed |
 | ``X`` | ``(b, i, r)`` | residual stream |
 | ``logits`` | ``(b, i, w)`` | scores of the next token |
 | ``L`` | ``()`` | mean loss of the scored positions |
@@ -23,16 +24,18 @@ from glassformer.notation import Program, Say, build_program, place, silent
 
 from .block import Block, block_definitions
 from .cache import KeyValueCache
-from .config import DecoderConfig
+from .config import DecoderConfig, DropoutConfig
+from .dropout import dropout_rates
 from .embedding import Embedding, embedding_definitions
 from .grouped import HEAD_TABLES, head_table
 from .head import Head, head_definitions
 from .initial import initialise
-from .inputs import check_targets, check_tokens
+from .inputs import check_segments, check_targets, check_tokens
 from .loss import LOSS, SCORED, TARGETS, explicit_cross_entropy, fused_cross_entropy
 from .mask import causal_masks, mask_definitions
 from .norm import build_norm, norm_definitions
 from .rotary import ROTARY_TABLES, Rotation, rotary_tables
+from .segments import SEGMENTS, same_segment
 from .shapes import Bool, Float, Int
 from .shared import Shared
 
@@ -75,13 +78,16 @@ class Decoder(nn.Module):
         scored: Tensor | None = None,
         say: Say = silent,
         cache: KeyValueCache | None = None,
+        segments: Tensor | None = None,
     ) -> Output:
         """Scores of the next token at every position, and the loss when ``targets`` are given.
 
         ``tokens (b, n)`` and ``targets (b, n)`` are int64, ``scored (b, n)`` is bool and means every position when
         None. ``say`` hears each quantity under its place and may return another tensor in its stead; with the default
-        the fused kernels run. With a ``cache`` the tokens continue those it holds, and are added to it. Raises
-        ``UserError`` for inputs that do not fit.
+        the fused kernels run. With a ``cache`` the tokens continue those it holds, and are added to it. ``segments (b, n)``
+        int64 numbers the texts of a row, each a run of tokens: a token reads its own segment only, in which positions
+        begin at 0; padding is a segment of its own that is not scored. None: one text per row. Raises ``UserError``
+        for inputs that do not fit.
         """
         check_tokens(tokens, self.config.vocab_size, self.config.context)
         if targets is not None:
@@ -89,23 +95,30 @@ class Decoder(nn.Module):
         elif scored is not None:
             raise UserError("Scored positions were given without targets.", "", "Give targets as well, or neither.")
         rows, n = tokens.shape
-        start = 0 if cache is None else cache.start(self, rows, n, say)
-        X, pos = self.embed(tokens, say, start)
+        start = 0 if cache is None else cache.start(self, rows, n, say, segments is not None)
+        read = None
+        if segments is not None:
+            earlier = None if cache is None else cache.segments
+            check_segments(tokens, segments, earlier)
+            new = say(SEGMENTS, segments, self.embed.at)
+            read = new if earlier is None else torch.cat([earlier, new], 1)
+        same = None if read is None else same_segment(read, start)
+        X, pos = self.embed(tokens, say, start, same)
         shared = Shared(
-            *causal_masks(self.config, n, tokens.device, say, start),
+            *causal_masks(self.config, n, tokens.device, say, start, same),
             self._rotation(pos, X.dtype, say),
             self._head_table(tokens.device, say),
         )
         for layer, block in enumerate(self.blocks):
             X = block(X, shared, say, None if cache is None else cache.layer(layer))
         if cache is not None:
-            cache.advance(rows, n)
+            cache.advance(rows, n, read)
         if self.final_norm is not None:
             X = self.final_norm(X, say)
         logits = self.head(X, self.embed.E, say)
         return Output(logits, None if targets is None else _loss(logits, targets, scored, say))
 
-    def _rotation(self, pos: Int[Tensor, " i"] | None, dtype: torch.dtype, say: Say) -> Rotation | None:
+    def _rotation(self, pos: Int[Tensor, "... i"] | None, dtype: torch.dtype, say: Say) -> Rotation | None:
         if self.config.position.kind != "rope" or pos is None:
             return None
         return rotary_tables(pos, self.config.layers[0].attention.d_k, self.config.position.base, dtype, say, _ROPE)
@@ -126,21 +139,24 @@ def _loss(
     return cross_entropy(logits, y, I, say, _LOSS)
 
 
-def definitions(config: DecoderConfig, n: int) -> Program:
+def definitions(config: DecoderConfig, n: int, *, packed: bool = False, dropout: bool = False) -> Program:
     """Every quantity of ``Decoder(config)`` on ``n`` tokens: definitions, gradient contributions, sizes.
 
-    Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch axis. The alias ``h`` is the last hidden state.
-    The learning rate ``eta`` is not the model's: add it with ``program.with_scalars(eta=...)``. Raises ``UserError``
-    for an ``n`` that the model cannot read.
+    ``packed`` says that the row comes with segments. With ``dropout`` the program is that of training mode, whose masks
+    are inputs; without, that of evaluation mode. Mirrors the wiring of ``Decoder`` and ``Block``; there is no batch axis.
+    The alias ``h`` is the last hidden state. The learning rate ``eta`` is not the model's: add it with
+    ``program.with_scalars(eta=...)``. Raises ``UserError`` for an ``n`` that the model cannot read.
     """
     if not 1 <= n <= config.context:
         raise UserError(f"This model reads 1 to {config.context} tokens, not {n}.")
-    parts = [embedding_definitions(config, "embed"), *mask_definitions(config)]
+    if not dropout:
+        config = config.model_copy(update={"dropout": DropoutConfig()})
+    parts, stream = embedding_definitions(config, "embed", packed)
+    parts += mask_definitions(config, packed)
     if config.position.kind == "rope":
         parts.append(place(ROTARY_TABLES, "rope", pos="embed.pos"))
     if config.layers[0].attention.grouped:
         parts.append(place(HEAD_TABLES, "heads"))
-    stream = "embed.X"
     for layer in range(config.blocks):
         placed, stream = block_definitions(config, layer, stream)
         parts += placed
@@ -153,7 +169,7 @@ def definitions(config: DecoderConfig, n: int) -> Program:
 
 
 def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
-    """The sizes of all dimensions on ``n`` tokens, and the norm's epsilon, by name."""
+    """The sizes of all dimensions on ``n`` tokens, the epsilon of norms and the rates of dropout, by name."""
     attention = config.layers[0].attention
     sizes: dict[str, float] = {
         "n": n, "n_k": n, "d": config.d, "H": attention.heads, "d_k": attention.d_k, "d_v": attention.d_v,
@@ -169,6 +185,6 @@ def scalars(config: DecoderConfig, n: int) -> dict[str, float]:
         sizes["n_ctx"] = config.context
     if config.position.kind in ("sinusoidal", "rope"):
         sizes["base"] = config.position.base
-    if config.norm is not None:
-        sizes["eps"] = config.norm.eps
-    return sizes
+    if config.eps is not None:
+        sizes["eps"] = config.eps
+    return {**sizes, **dropout_rates(config.dropout)}

@@ -4,7 +4,7 @@ Every parameter is found by the last part of its name, so a new part of the mode
 
 | parameters | start |
 |---|---|
-| ``gamma`` | 1 |
+| ``gamma``, ``gamma_Q``, ``gamma_K`` | 1 |
 | ``beta``, ``b_*`` | 0 |
 | ``E``, ``P`` | normal, mean 0, deviation 0.1 |
 | ``W_Q``, ``W_K``, ``W_V``, ``W_1``, ``W_G``, ``U`` | normal, mean 0, deviation ``1/sqrt(d)`` |
@@ -26,7 +26,7 @@ from torch import nn
 
 EMBEDDING_DEVIATION = 0.1
 
-_ONES = frozenset({"gamma"})
+_ONES = frozenset({"gamma", "gamma_Q", "gamma_K"})
 _ZEROS = frozenset({"beta", "b_Q", "b_K", "b_V", "b_O", "b_1", "b_G", "b_2", "b_U"})
 _TABLES = frozenset({"E", "P"})
 _READING = frozenset({"W_Q", "W_K", "W_V", "W_1", "W_G", "U"})

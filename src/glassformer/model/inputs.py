@@ -58,6 +58,38 @@ def check_targets(tokens: Tensor, targets: Tensor, scored: Tensor | None, vocab_
     _check_range("Target", targets, scored, vocab_size)
 
 
+def check_segments(tokens: Tensor, segments: Tensor, earlier: Tensor | None) -> None:
+    """Refuse ``segments`` that are not int64 of the shape of ``tokens (b, n)``, or a segment that is torn apart.
+
+    ``earlier (b, m)`` are the segments of the ``m`` tokens of each row that a cache has read before. Raises ``UserError``.
+    """
+    if segments.shape != tokens.shape:
+        raise UserError(
+            f"Segments have shape {tuple(segments.shape)}, tokens {tuple(tokens.shape)}.",
+            "Each token belongs to one segment.",
+        )
+    _check_integers("Segments", segments)
+    if torch.compiler.is_compiling():
+        return
+    read = segments if earlier is None else torch.cat([earlier, segments], 1)
+    # Sorted, equal numbers stand side by side: a row in which they do already has as many borders as before.
+    torn = _borders(read).sum(1) != _borders(read.sort(1).values).sum(1)
+    if torn.any():
+        row = int(torn.nonzero()[0])
+        begins = [int(x) for x in read[row][torch.cat([torch.ones_like(torn[:1]), _borders(read)[row]])]]
+        again = next(x for k, x in enumerate(begins) if x in begins[:k])
+        raise UserError(
+            f"Segment {again} of row {row} ends and begins again.",
+            "The tokens of a segment stand side by side.",
+            "Give each text of a row a number of its own.",
+        )
+
+
+def _borders(segments: Tensor) -> Tensor:
+    """Where a token (from the second on) is of another segment than the one before, ``(b, n - 1)``."""
+    return segments[:, 1:] != segments[:, :-1]
+
+
 def _check_integers(what: str, ids: Tensor) -> None:
     if ids.dtype != torch.int64:
         raise UserError(f"{what} are {ids.dtype}.", "Ids are torch.int64.", "Convert them with .long().")

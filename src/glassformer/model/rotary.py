@@ -2,12 +2,12 @@
 
 | symbol | axes | |
 |---|---|---|
-| ``pos`` | ``(i)`` | positions, from 0 |
+| ``pos`` | ``(i)`` | positions, from 0; ``(b, i)`` where rows are packed |
 | ``partner`` | ``(c)`` | the coordinate that ``c`` turns with: half of ``d_k`` further on, or back |
 | ``sign`` | ``(c)`` | -1 in the first half, 1 in the second |
 | ``pair`` | ``(c)`` | which pair of coordinates, from 0 |
 | ``freq`` | ``(c)`` | angle per position, in radians |
-| ``cos_``, ``sin_`` | ``(i, c)`` | of the angle at position ``i`` |
+| ``cos_``, ``sin_`` | ``(i, c)`` | of the angle at position ``i``; ``(b, i, c)`` where rows are packed |
 | ``Q_R``, ``K_R`` | ``(b, h, i, c)``, ``(b, k, j, c)`` | the turned queries and keys |
 
 The score of two turned vectors depends on their distance, not on where they stand. The tables are computed in float64
@@ -59,7 +59,9 @@ ROTATION = group("rotation", ROTATED_QUERIES, ROTATED_KEYS)
 
 
 class Rotation(NamedTuple):
-    """``partner (c)``, ``sign (c)``, ``cos (i, c)``, ``sin (i, c)``: the tables of one text, for every head and block."""
+    """The tables of one text, for every head and block: ``partner (c)``, ``sign (c)``, ``cos`` and ``sin (i, c)`` or
+    ``(b, 1, i, c)``.
+    """
 
     partner: Tensor
     sign: Tensor
@@ -71,14 +73,17 @@ class Rotation(NamedTuple):
         return X * self.cos + self.sign * X.index_select(-1, self.partner) * self.sin
 
 
-def rotary_tables(pos: Int[Tensor, " i"], d_k: int, base: float, dtype: torch.dtype, say: Say, at: Place) -> Rotation:
-    """The tables for the positions ``pos (i)``; cosines and sines are rounded to ``dtype``."""
+def rotary_tables(
+    pos: Int[Tensor, "... i"], d_k: int, base: float, dtype: torch.dtype, say: Say, at: Place
+) -> Rotation:
+    """The tables for the positions ``pos``, ``(i)`` or ``(b, i)``; cosines and sines are rounded to ``dtype``."""
     c, half = torch.arange(d_k, device=pos.device), d_k // 2
     first = c < half
     partner = say(PARTNER, torch.where(first, c + half, c - half), at)
     sign = say(SIGN, torch.where(first, -1, 1), at)
     pair = say(PAIR, torch.where(first, c, c - half), at)
     freq = say(FREQUENCY, base ** (-2 * pair.double() / d_k), at)
-    angle = pos[:, None] * freq
+    angle = pos[..., None] * freq
     cos, sin = (say(q, f(angle).to(dtype), at) for q, f in ((COSINE, torch.cos), (SINE, torch.sin)))
-    return Rotation(partner, sign, cos, sin)
+    # One axis for the heads, where there is one for the rows of the batch.
+    return Rotation(partner, sign, *(x if x.ndim == 2 else x[:, None] for x in (cos, sin)))

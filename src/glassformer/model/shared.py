@@ -11,7 +11,8 @@ from .shapes import Bool
 
 
 class Shared(NamedTuple):
-    """``full (i, j)`` and ``windowed (i, j)``: which positions a row may read, in layers without and with a window;
+    """``full`` and ``windowed``, ``(i, j)`` or ``(b, 1, i, j)``: which positions a row may read, in layers without and
+    with a window;
     the ``rotation`` of queries and keys, if there is one; ``kv (h)``: which keys and values a head reads, where heads
     share them. What no layer reads is None.
     """

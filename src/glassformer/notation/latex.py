@@ -25,7 +25,7 @@ from .plain import (
     lifted,
 )
 from .program import Program, Statement
-from .symbols import Style, braced, joined, name_latex, style_of
+from .symbols import Style, name_latex, style_of
 from .symbols import symbol_latex as symbol_latex
 from .tree import (
     Add,
@@ -285,9 +285,7 @@ class _Printer:
 
     def set_of(self, name: str, face: str, given: Iterable[Expr]) -> str:
         """The set that a table of truth values is, given all indices but the last."""
-        symbol = self.style.symbol(name)
-        shown = [self.index(i) for k, i in enumerate(given) if (symbol.dims or {k: ""})[k] not in self.style.hidden]
-        return self.style.name(name, face) + (f"_{braced(joined(shown))}" if shown else "")
+        return self.style.rows(name, face, [self.index(i) for i in given])
 
     def comparison(self, op: str, a: Expr, b: Expr) -> str:
         # Where one side is a letter, both are positions, and the reader counts those from 1.

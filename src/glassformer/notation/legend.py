@@ -7,7 +7,7 @@
 | ``h`` | heads | ``H`` |
 | ``k`` | key-value heads, each shared by a group of heads | ``G`` |
 | ``r q`` | model dimension | ``d`` |
-| ``c`` | coordinates of queries and keys | ``d_k`` |
+| ``c a`` | coordinates of queries and keys | ``d_k`` |
 | ``e`` | coordinates of values | ``d_v`` |
 | ``f`` | inside of the feed-forward network | ``d_ff`` |
 | ``w v`` | vocabulary | ``N`` |
@@ -28,6 +28,7 @@ LETTERS = MappingProxyType(
         "r": "d",
         "q": "d",
         "c": "d_k",
+        "a": "d_k",
         "e": "d_v",
         "f": "d_ff",
         "w": "N",
@@ -36,6 +37,9 @@ LETTERS = MappingProxyType(
     }
 )
 
-HYPERPARAMETERS = frozenset({"eps", "eta", "base", "window", "beta_1", "beta_2", "eps_step", "weight_decay", "step"})
+HYPERPARAMETERS = frozenset(
+    {"eps", "base", "window", "p_embed", "p_attn", "p_resid"}  # of the model
+    | {"eta", "beta_1", "beta_2", "eps_step", "weight_decay", "step"}  # of the optimizer
+)
 
 DIMENSIONS = frozenset(LETTERS.values())

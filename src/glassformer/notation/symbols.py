@@ -76,9 +76,17 @@ class Style:
 
         ``S^{(h)}_{ij}``, ``[W_Q^{(h)}]_{rc}``, ``E_{t_i\,r}``, ``L``.
         """
+        return self._indexed(id, face, indices, self.symbol(id).dims)
+
+    def rows(self, id: str, face: str, given: Sequence[str]) -> str:
+        """A table with all of its indices but the last, as the set of a row: ``J_i``, ``[J_1^{(h)}]_i``."""
+        dims = self.symbol(id).dims
+        return self._indexed(id, face, given, dims and dims[:-1])[0]
+
+    def _indexed(self, id: str, face: str, indices: Sequence[str], dims: tuple[str, ...] | None) -> tuple[str, bool]:
         symbol = self.symbol(id)
         head, shown = "", []
-        for dim, index in zip(symbol.dims or ("",) * len(indices), indices, strict=True):
+        for dim, index in zip(dims or ("",) * len(indices), indices, strict=True):
             if dim in self.hidden:
                 continue
             if dim in _HEAD_DIMS:

@@ -16,7 +16,6 @@ from ..errors import UserError
 from .tokens import BEGIN, END, PAD, Ids, Specials, Tokens, checked_ids, utf8
 from .visible import character_name
 
-_CHUNK = 1 << 16  # characters handed to the library at a time, which keeps its time proportional to the length
 _ABSENT_PARTS = ("normalizer", "pre_tokenizer", "post_processor")
 
 
@@ -41,11 +40,8 @@ class CharacterTokenizer:
         self.specials = Specials.after(len(characters)) if specials else Specials()
         self.texts: tuple[str, ...] = (*characters, *marks)
         self._ids = {character: number for number, character in enumerate(characters)}
-        self._tokenizer = Tokenizer(models.BPE(dict(self._ids), []))
-        self._tokenizer.decoder = decoders.Fuse()
-        self._tokenizer.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks])
-        # Without this the library would take the spelling of a special token in a text for the token.
-        self._tokenizer.encode_special_tokens = True
+        self._table = np.zeros(max(map(ord, characters)) + 1, dtype=np.int64)  # code point to id
+        self._table[[ord(character) for character in characters]] = np.arange(len(characters))
 
     @classmethod
     def of_text(cls, text: str, specials: bool = False) -> CharacterTokenizer:
@@ -84,7 +80,13 @@ class CharacterTokenizer:
 
     def to_json(self) -> str:
         """The content of ``tokenizer.json``."""
-        return self._tokenizer.to_str()
+        tokenizer = Tokenizer(models.BPE(dict(self._ids), []))
+        tokenizer.decoder = decoders.Fuse()
+        specials = (
+            AddedToken(self.texts[id], normalized=False, special=True) for id in self.specials if id is not None
+        )
+        tokenizer.add_special_tokens(list(specials))
+        return tokenizer.to_str()
 
     @property
     def vocab_size(self) -> int:
@@ -105,30 +107,23 @@ class CharacterTokenizer:
 
         Raises ``UserError`` naming the first character outside the vocabulary and its position.
         """
-        self._check(text)
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        for start in range(0, len(text), _CHUNK):
-            encoding = self._tokenizer.encode(text[start : start + _CHUNK], add_special_tokens=False)
-            ids += encoding.ids
-            spans += [(start + a, start + b) for a, b in encoding.offsets]
-        return Tokens(np.array(ids, dtype=np.int64), np.array(spans, dtype=np.int64).reshape(-1, 2))
+        ids = self.ids(text)
+        places = np.arange(len(ids) + 1)
+        return Tokens(ids, np.stack([places[:-1], places[1:]], axis=1))
 
     def ids(self, text: str) -> Ids:
-        """The token ids (n,) of ``text`` without spans: the fast way for a whole corpus; errors as ``encode``."""
+        """The token ids (n,) of ``text`` without spans; errors as ``encode``."""
         self._check(text)
-        table = np.zeros(max(map(ord, self._ids)) + 1, dtype=np.int64)
-        table[[ord(character) for character in self._ids]] = np.arange(len(self._ids))
-        return table[np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")]
+        return self._table[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")]
 
     def decode(self, ids: Ids | Sequence[int]) -> str:
         """The text of ``ids`` (n,), special tokens left out; raises ``UserError`` for an id outside 0..N-1."""
         return "".join(self.texts[id] for id in checked_ids(ids, self.vocab_size) if id not in self.specials)
 
     def _check(self, text: str) -> None:
-        unknown = set(text) - self._ids.keys()
-        if not unknown:
+        if self._ids.keys() >= set(text):
             return
+        unknown = set(text) - self._ids.keys()
         position = min(text.index(character) for character in unknown)
         line = text.count("\n", 0, position) + 1
         more = f" (and {len(unknown) - 1} more unknown characters)" if len(unknown) > 1 else ""

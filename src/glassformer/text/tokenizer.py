@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ..errors import UserError
+from .byte_pairs import BytePairTokenizer
 from .characters import CharacterTokenizer
 from .tokens import Ids, Specials, Tokens
 from .words import WordTokenizer
 
-__all__ = ["Specials", "Tokenizer", "Tokens", "prompt_ids", "read_tokenizer"]
+__all__ = ["Specials", "Tokenizer", "Tokens", "prompt_ids", "read_tokenizer", "tokenizer_config"]
 
 
 @runtime_checkable
@@ -58,22 +59,44 @@ class Tokenizer(Protocol):
         ...
 
 
-def read_tokenizer(json_text: str) -> Tokenizer:
-    """The tokenizer that a ``tokenizer.json`` describes.
+def read_tokenizer(json_text: str | bytes) -> Tokenizer:
+    """The tokenizer that the content of a ``tokenizer.json`` describes.
 
     Raises ``UserError`` when it is damaged or of a kind that glassformer does not know.
     """
     try:
-        kind = json.loads(json_text)["model"]["type"]
-    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        text = json_text if isinstance(json_text, str) else json_text.decode("utf-8")
+        data = json.loads(text)
+        kind, cuts = data["model"]["type"], data.get("pre_tokenizer") is not None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise UserError(
             "tokenizer.json is damaged.",
             f"{type(problem).__name__}: {problem}.",
             "Use the tokenizer.json that was saved together with the model.",
         ) from problem
     if kind == "WordPiece":
-        return WordTokenizer.from_json(json_text)
-    return CharacterTokenizer.from_json(json_text)
+        return WordTokenizer.from_json(text)
+    return BytePairTokenizer.from_json(text) if cuts else CharacterTokenizer.from_json(text)
+
+
+def tokenizer_config(tokenizer: Tokenizer, begin: bool) -> dict[str, Any]:
+    """The content of Hugging Face's ``tokenizer_config.json`` beside ``tokenizer.json``, for their ``transformers``.
+
+    ``begin``: whether texts begin with BOS, as in ``prompt_ids``; written down as ``add_bos_token``, on which the generic
+    class of ``transformers`` 5 does not act, so there the caller puts BOS first. ``split_special_tokens`` says what
+    holds here: the spelling of a special token in a text is text.
+    """
+    begin_text, end_text, pad_text = (None if id is None else tokenizer.texts[id] for id in tokenizer.specials)
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": begin_text,
+        "eos_token": end_text,
+        "pad_token": pad_text,
+        "add_bos_token": begin,
+        "add_eos_token": False,
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+    }
 
 
 def prompt_ids(tokenizer: Tokenizer, text: str, begin: bool) -> list[int]:

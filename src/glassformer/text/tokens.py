@@ -48,6 +48,11 @@ class Specials(NamedTuple):
         """All three, behind the ``n`` tokens of text: ids n, n + 1, n + 2."""
         return cls(n, n + 1, n + 2)
 
+    @property
+    def unwritten(self) -> tuple[int, ...]:
+        """BOS and PAD, as far as there are any: no text goes on with them, so none is ever chosen in writing one."""
+        return tuple(id for id in (self.begin, self.pad) if id is not None)
+
 
 def checked_ids(ids: Ids | Sequence[int], vocab_size: int) -> list[int]:
     """``ids`` (n,) as a list; raises ``UserError`` naming the first one outside 0..N-1 and its position."""

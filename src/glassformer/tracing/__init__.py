@@ -12,16 +12,19 @@
 | ``file.py`` | the trace file |
 | ``toy.py`` | the 24-parameter model under any settings |
 | ``runs.py`` | a text through a trained model |
+| ``steps.py`` | ``train``, every step of which can be traced |
 """
 
 from .header import header_of, load_trace, save_trace, tensors_of, trace_from
 from .runs import trace_run
+from .steps import TracedStep, train
 from .toy import ToySettings, reference_json, trace_toy24
 from .trace import Trace, trace
 
 __all__ = [
     "ToySettings",
     "Trace",
+    "TracedStep",
     "header_of",
     "load_trace",
     "reference_json",
@@ -31,4 +34,5 @@ __all__ = [
     "trace_from",
     "trace_run",
     "trace_toy24",
+    "train",
 ]

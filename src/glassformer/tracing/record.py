@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from ..model import Decoder
+from ..model.dropout import MASKS
 from ..notation import Place, Program, Quantity, SaidTwice, Say, id_at
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, np.dtype[Any]]]
@@ -18,15 +19,23 @@ Patch: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a run reads: token ids, targets and scored flags, each of shape (n,), without batch axis."""
+    """What a run reads: token ids, targets and scored flags, each of shape (n,), without batch axis.
+
+    ``segments (n,)``, where the row is packed, numbers the texts in it. ``masks`` are those of dropout by id, each
+    (1, ...) as it was said: a run is given them in the stead of new ones.
+    """
 
     tokens: torch.Tensor
     targets: torch.Tensor
     scored: torch.Tensor
+    segments: torch.Tensor | None = None
+    masks: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tokens.shape == self.targets.shape == self.scored.shape or self.tokens.ndim != 1:
             raise ValueError("tokens, targets and scored are vectors of one length")
+        if self.segments is not None and self.segments.shape != self.tokens.shape:
+            raise ValueError("each token belongs to one segment")
 
     @property
     def length(self) -> int:
@@ -79,7 +88,35 @@ def forward(model: Decoder, sample: Sample, say: Say) -> Any:
 
 def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
     """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
-    return (sample.tokens[None],), {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    if sample.masks:
+        say = _given(sample.masks, say)
+    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    if sample.segments is not None:
+        keywords["segments"] = sample.segments[None]
+    return (sample.tokens[None],), keywords
+
+
+def _given(masks: Mapping[str, torch.Tensor], say: Say) -> Say:
+    """``say``, but for the masks that a model in training mode draws: it hears, and the run goes on with, ``masks``."""
+
+    def with_masks(quantity: Quantity, tensor: Any, at: Place) -> Any:
+        return say(quantity, masks[id_at(quantity, at)] if quantity in MASKS else tensor, at)
+
+    return with_masks
+
+
+def with_drawn_masks(model: Decoder, sample: Sample) -> Sample:
+    """``sample`` with the masks that ``model``, in training mode, draws for it now; without dropout there are none."""
+    masks: dict[str, torch.Tensor] = {}
+
+    def say(quantity: Quantity, tensor: Any, at: Place) -> Any:
+        if quantity in MASKS:
+            masks[id_at(quantity, at)] = tensor
+        return tensor
+
+    with torch.no_grad():
+        forward(model, sample, say)
+    return replace(sample, masks=masks)
 
 
 def record(model: Decoder, sample: Sample, program: Program) -> Arrays:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import UserError
-from ..text import visible
+from ..text import prompt_ids, visible
 from ..training import load_run
 from .settings import set_cells
 from .trace import SAMPLED_CELLS, Text, Trace, sample_of, trace_sample
@@ -27,8 +27,8 @@ def trace_run(
     The step is one of plain gradient descent at ``eta``. ``cells`` sets single parameters first. Raises ``UserError`` for
     a folder that is not a run, a text the tokenizer does not know, or one too short or too long for the model.
     """
-    model, tokenizer, _ = load_run(Path(path))
-    tokens = list(tokenizer.encode(text).ids)
+    model, tokenizer, _, begin = load_run(Path(path))
+    tokens = prompt_ids(tokenizer, text, begin and bool(text))
     if len(tokens) < 2:
         raise UserError(
             "The text is too short to trace." if tokens else "The text is empty.",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..model import Decoder, definitions
 from ..notation import Program, Statement, key, silent
 from ..training.descent import update_statements
 from .audit import Audit, audit
-from .record import Arrays, Sample, forward, record, record_forward
+from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .update import UpdateAnalysis, analyse
 from .witnesses import Witness, Witnesses
@@ -32,10 +33,15 @@ EVERY_CELL = 64
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen."""
+    """What looking changed: the arithmetic of the run, and the largest difference of logits seen and unseen.
+
+    Both are taken in evaluation mode: with dropout the fused kernel draws masks of its own, so nothing could be compared.
+    ``others`` has the same difference where the same model computes in other arithmetic.
+    """
 
     dtype: str
     max_abs_logit_difference: float
+    others: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +126,20 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def trace_sample(
-    model: Decoder, sample: Sample, text: Text, eta: float, *, witness_cells: int | None = SAMPLED_CELLS, seed: int = 0
+    model: Decoder,
+    sample: Sample,
+    text: Text,
+    eta: float,
+    *,
+    witness_cells: int | None = SAMPLED_CELLS,
+    seed: int = 0,
+    dropout: bool = False,
 ) -> Trace:
     """Record one step of gradient descent of ``model`` at ``sample``, in float64, with witnesses.
 
     ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
-    differences: 0 leaves the witnesses out, None checks every cell.
+    differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
+    its masks are drawn once, from torch's generator, and held fixed for everything that follows.
     """
     if not np.isfinite(eta) or eta < 0:
         raise UserError(
@@ -137,8 +151,21 @@ def trace_sample(
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
-    observed = copy.deepcopy(model).double().eval().requires_grad_(True)
-    program = definitions(model.config, sample.length).with_scalars(eta=float(eta))
+    observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
+    packed = sample.segments is not None
+    program = definitions(model.config, sample.length, packed=packed, dropout=dropout).with_scalars(eta=float(eta))
+    if dropout:
+        sample = with_drawn_masks(observed, sample)
+    # What a model draws while it is given other masks must not advance the generator of the caller.
+    with torch.random.fork_rng(devices=()):
+        return _trace(observed, sample, text, program, witness_cells, seed)
+
+
+def _trace(
+    observed: Decoder, sample: Sample, text: Text, program: Program, witness_cells: int | None, seed: int
+) -> Trace:
+    """The trace of ``observed``, which is left with the parameters it had."""
+    eta = program.scalars["eta"]
     update = update_statements(program)
     values = record(observed, sample, program)
     _step(observed, values, eta)
@@ -157,7 +184,7 @@ def trace_sample(
         update,
         values,
         text,
-        _observe(model, observed, sample),
+        _observe(observed, sample),
         analyse(program, update, values),
         replay(program, update, values),
         witnesses,
@@ -185,8 +212,19 @@ def _restore(model: Decoder, values: Arrays) -> None:
             parameter.copy_(torch.from_numpy(values[name]))
 
 
-def _observe(model: Decoder, observed: Decoder, sample: Sample) -> Observer:
-    """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in float64."""
+def _observe(observed: Decoder, sample: Sample) -> Observer:
+    """Compare logits with somebody looking (explicit arithmetic) and nobody looking (fused), in evaluation mode."""
+    sample = replace(sample, masks={})
+    differences = {
+        str(dtype).removeprefix("torch."): _seen_and_unseen(copy.deepcopy(observed).to(dtype).eval(), sample)
+        for dtype in (torch.float64, torch.float32, torch.bfloat16)
+    }
+    return Observer("float64", differences.pop("float64"), differences)
+
+
+@torch.no_grad()
+def _seen_and_unseen(model: Decoder, sample: Sample) -> float:
+    """The largest difference of logits in the arithmetic of ``model``."""
     seen: list[torch.Tensor] = []
 
     def say(quantity: Any, tensor: Any, at: Any) -> Any:
@@ -194,15 +232,16 @@ def _observe(model: Decoder, observed: Decoder, sample: Sample) -> Observer:
             seen.append(tensor)
         return tensor
 
-    with torch.no_grad():
-        forward(observed, sample, say)
-        unseen = forward(observed, sample, silent).logits
-    return Observer("float64", float((seen[0] - unseen).abs().max()))
+    forward(model, sample, say)
+    return float((seen[0] - forward(model, sample, silent).logits).abs().max())
 
 
-def sample_of(tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool]) -> Sample:
+def sample_of(
+    tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool], segments: Sequence[int] | None = None
+) -> Sample:
     """A sample from plain sequences of one length."""
-    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)))
+    packed = None if segments is None else torch.tensor(list(segments))
+    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)), packed)
 
 
 def trace(
@@ -211,14 +250,18 @@ def trace(
     targets: Sequence[int] | None = None,
     scored: Sequence[bool] | None = None,
     *,
+    segments: Sequence[int] | None = None,
     eta: float = 0.1,
     vocabulary: Sequence[str] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
+    dropout: bool = False,
 ) -> Trace:
     """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
 
-    Without ``targets`` each position predicts the next token and the last one is not scored. ``vocabulary`` gives token
-    texts for readers. Raises ``UserError`` when the sample does not fit the model.
+    Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
+    texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. With ``dropout``
+    the step is one of training mode, with masks drawn once. ``vocabulary`` gives token texts for readers. Raises
+    ``UserError`` when the sample does not fit the model.
 
     >>> import glassformer
     >>> from glassformer.model import toy24_model
@@ -227,16 +270,21 @@ def trace(
     0.133562
     """
     tokens = list(tokens)
-    if targets is None:
-        targets = [*tokens[1:], *tokens[-1:]]
-        scored = [True] * (len(tokens) - 1) + [False] if scored is None else scored
-    scored = [True] * len(tokens) if scored is None else scored
-    if not len(tokens) == len(targets) == len(scored):
+    given = {"tokens": tokens, "targets": targets, "scored flags": scored, "segments": segments}
+    lengths = {name: len(x) for name, x in given.items() if x is not None}
+    if len(set(lengths.values())) > 1:
         raise UserError(
-            "Tokens, targets and scored flags differ in length.",
-            f"They are {len(tokens)}, {len(targets)} and {len(scored)}.",
+            "The tokens and what goes with each of them differ in length.",
+            ", ".join(f"{name}: {length}" for name, length in lengths.items()) + ".",
             "Give one of each per position.",
         )
+    if targets is None:
+        targets = [*tokens[1:], *tokens[-1:]]
+        texts = [0] * len(tokens) if segments is None else segments
+        # The token that follows the last one of a text is of another text, or not there at all.
+        scored = [*map(operator.eq, texts[1:], texts), False] if scored is None else scored
+    scored = [True] * len(tokens) if scored is None else scored
     words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
-    return trace_sample(model, sample_of(tokens, targets, scored), text, eta, witness_cells=witness_cells)
+    sample = sample_of(tokens, targets, scored, segments)
+    return trace_sample(model, sample, text, eta, witness_cells=witness_cells, dropout=dropout)

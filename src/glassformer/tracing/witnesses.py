@@ -188,5 +188,6 @@ class Witnesses:
             # Adding to minus infinity leaves it where it is, so masked scores stay masked.
             return forward(self.model, self.sample, patching({id: lambda x: x + move})).loss
 
+        # A model in training mode draws masks even where it is given some; elsewhere chance has no business here.
         with torch.no_grad():
-            return vmap(one)(moves)
+            return vmap(one, randomness="same" if self.sample.masks else "error")(moves)

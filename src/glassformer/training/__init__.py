@@ -3,29 +3,53 @@
 | file | what |
 |---|---|
 | ``config.py`` | what a run is told |
+| ``precision.py`` | float32 or bfloat16: what this processor can |
 | ``loop.py`` | ``train``: a generator of steps; ``validation_loss`` |
-| ``baseline.py`` | the character bigram a model must beat |
-| ``divergence.py`` | a model against a language whose probabilities are known |
-| ``run_folder.py`` | saving and loading a run |
+| ``optimizer.py`` | AdamW, fused and explicit, and gradient descent |
+| ``adamw.py`` | AdamW as quantities, line by line |
 | ``descent.py`` | plain gradient descent as quantities |
+| ``state.py`` | where a run stands |
+| ``weights.py`` | tensors as bytes and back |
+| ``checkpoint.py`` | where a run stands, on disk |
+| ``run_files.py`` | what lies in a run folder |
+| ``run_folder.py`` | ``RunFolder``: writing one, going on in one |
+| ``loading.py`` | ``load_run``: reading one |
+| ``run_data.py`` | what a run learns from, opened again |
+| ``runner.py`` | ``run``: one run to its end, new or resumed |
+| ``baseline.py`` | the bigram a model must beat |
+| ``respelling.py`` | tokens as characters, for a bigram of characters |
+| ``recipe.py`` | data, model and training of a run in one TOML file |
+| ``settings.py`` | settings that are refused where they have no effect |
+| ``divergence.py`` | a model against a language whose probabilities are known |
 """
 
 from .config import CheckpointConfig, OptimizerConfig, ScheduleConfig, TrainingConfig, ValidationConfig
 from .divergence import log_probabilities
-from .loop import Step, train, validation_loss
-from .run_folder import LoadedRun, RunFolder, load_run
+from .loading import LoadedRun, load_run
+from .loop import Step, held_out, train, validation_loss
+from .run_data import RunData, open_run_data
+from .run_folder import Resumed, RunFolder
+from .runner import Outcome, run
+from .state import TrainingState
 
 __all__ = [
     "CheckpointConfig",
     "LoadedRun",
     "OptimizerConfig",
+    "Outcome",
+    "Resumed",
+    "RunData",
     "RunFolder",
     "ScheduleConfig",
     "Step",
     "TrainingConfig",
+    "TrainingState",
     "ValidationConfig",
+    "held_out",
     "load_run",
     "log_probabilities",
+    "open_run_data",
+    "run",
     "train",
     "validation_loss",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -29,7 +29,7 @@ class _OfOneKind(_Frozen):
         return self
 
     @model_serializer(mode="wrap")
-    def _what_has_effect(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _what_has_effect(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         foreign = self._foreign()
         return {name: value for name, value in handler(self).items() if name not in foreign}
 
@@ -113,7 +113,7 @@ class ValidationConfig(_Frozen):
 class CheckpointConfig(_Frozen):
     """How often everything that going on needs is written, and how many of the last checkpoints are kept."""
 
-    every_seconds: float = Field(default=60.0, gt=0)
+    every_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     keep: int = Field(default=2, ge=1)
 
 

@@ -36,14 +36,15 @@ class DataRecipe(Settings, strict=True):
 
     ``tokenizer`` is ``characters`` (one token each) or ``bytes`` (byte pairs merged until there are ``vocab_size``
     tokens, or the text offers no more). ``isolated`` keeps documents that share a row from reading one another.
-    ``field`` is the field of a JSON line or the column of a Parquet table that holds the text. ``clinic`` is ``zh`` or
-    ``en`` where the run learns the clinic language in the place of a text; nothing else here applies then.
+    ``field`` names the field of a JSON line or the column of a Parquet table that holds the text (``text`` if None).
+    ``clinic`` is ``zh`` or ``en`` where the run learns the clinic language in the place of a text; nothing else here
+    applies then.
     """
 
     tokenizer: Literal["characters", "bytes"] = "characters"
     vocab_size: int = Field(default=1024, ge=260, le=1_000_000)
     isolated: bool = False
-    field: str = "text"
+    field: str | None = None
     clinic: Literal["zh", "en"] | None = None
 
     def idle(self) -> Mapping[str, str]:

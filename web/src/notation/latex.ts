@@ -5,7 +5,7 @@
 import type { Expr } from "../data/types.ts";
 import { numberLatex } from "./numerals.ts";
 import { AND, ATOM, CHOICE, COMPARISON, type Frame, OR, POWER, PRODUCT, SERIES, SUM, addedBy, lifted } from "./plain.ts";
-import { type Style, braced, joined, nameLatex } from "./symbols.ts";
+import { type Style, nameLatex } from "./symbols.ts";
 import { isIverson, written } from "./tree.ts";
 
 type Ref = Extract<Expr, ["ref", ...unknown[]]>;
@@ -211,10 +211,8 @@ class LatexPrinter {
 
   /** The set that a table of truth values is, given all indices but the last. */
   private setOf(table: Ref): string {
-    const dims = this.style.symbol(table[1]).dims;
-    const given = table[3].slice(0, -1);
-    const shown = given.filter((_, k) => !this.style.hidden.has(dims?.[k] ?? "")).map((index) => this.index(index));
-    return this.style.name(table[1], table[2]) + (shown.length > 0 ? `_${braced(joined(shown))}` : "");
+    const given = table[3].slice(0, -1).map((index) => this.index(index));
+    return this.style.cell(table[1], table[2], given)[0];
   }
 
   private comparison(op: string, a: Expr, b: Expr): string {

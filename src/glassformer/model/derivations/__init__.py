@@ -10,16 +10,24 @@ from glassformer.notation import Program
 from glassformer.notation.chain import Chain, ChainMisplaced, place_chain
 
 from .attention import ATTENTION_CHAINS
+from .dropout import DROPOUT_CHAINS
 from .embedding import EMBEDDING_CHAINS
 from .feedforward import FEED_FORWARD_CHAINS
+from .grouped import GROUPED_CHAINS
 from .norm import NORM_CHAINS
 from .output import OUTPUT_CHAINS
+from .qk_norm import QK_NORM_CHAINS
+from .rotary import ROTARY_CHAINS
 
 CHAINS: tuple[Chain, ...] = (
     *OUTPUT_CHAINS,
     *ATTENTION_CHAINS,
+    *GROUPED_CHAINS,
+    *QK_NORM_CHAINS,
+    *ROTARY_CHAINS,
     *FEED_FORWARD_CHAINS,
     *NORM_CHAINS,
+    *DROPOUT_CHAINS,
     *EMBEDDING_CHAINS,
 )
 """Every derivation, from the loss back to the embedding."""
