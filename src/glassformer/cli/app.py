@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from .. import __version__
+from .console import help_if_alone, write
 from .data import data_app
 from .explain import explain_command
 from .formula import formula_command
@@ -15,7 +19,6 @@ from .train import train_command
 app = typer.Typer(
     name="glassformer",
     help="A Transformer you can see through: train one, run one, and ask any number how it came about.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -29,6 +32,13 @@ app.add_typer(data_app)
 app.command("probe")(probe_command)
 
 
-@app.callback()
-def _verbs() -> None:
+@app.callback(invoke_without_command=True)
+def _verbs(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
     """A Transformer you can see through: train one, run one, and ask any number how it came about."""
+    if version:
+        write([f"glassformer {__version__}"])
+        raise typer.Exit(0)
+    help_if_alone(context)

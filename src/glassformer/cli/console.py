@@ -61,6 +61,14 @@ def aside(line: str) -> None:
         sys.stderr.flush()
 
 
+def help_if_alone(context: typer.Context) -> None:
+    """Show the help of a command whose verb was left out, on standard error, and exit with 2."""
+    if context.invoked_subcommand is None:
+        for line in context.get_help().splitlines():
+            aside(line)
+        raise typer.Exit(2)
+
+
 def _output() -> TextIO:
     if sys.stdout is None:
         raise UserError(

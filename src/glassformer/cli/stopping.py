@@ -15,6 +15,11 @@ class Stop:
     def __init__(self) -> None:
         self.wanted = False
 
+    def before_work(self, *_: object) -> None:
+        """To be called while nothing is done yet that could be kept: the first request already ends it."""
+        if self.wanted:
+            raise KeyboardInterrupt
+
 
 @contextlib.contextmanager
 def stop_on_signal() -> Iterator[Stop]:

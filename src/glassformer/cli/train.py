@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +17,7 @@ from . import clinic
 from .console import aside, write
 from .running import Begun, Subject, finish
 from .settings import CLINIC, TEXT, recipe_of, refuse_too_large
-from .stopping import stop_on_signal
+from .stopping import Stop, stop_on_signal
 from .subject import Language
 from .text_run import TextSubject
 
@@ -93,6 +95,7 @@ def _begin(
 ) -> bool:
     """A new run; whether somebody stopped it."""
     from ..training import RunFolder
+    from ..training.run_files import RUN
     from ..training.run_folder import refuse_existing
 
     if source is None or out is None:
@@ -109,17 +112,38 @@ def _begin(
     elif given["--lang"] is not None:
         raise UserError("--lang belongs to clinic.", "A text is in the language it is in.", "Leave it out.")
     recipe = recipe_of(given, *settings, CLINIC if of_language else TEXT)
+    there = [path for path in (out, *out.parents) if path.exists()]
     with stop_on_signal() as stop, RunFolder.create(out) as folder:
         try:
-            subject, context = _prepared(source, recipe, folder)
+            subject, context = _prepared(source, recipe, folder, stop)
             finish(subject, _begun(subject, context, recipe, folder), stop)
-        except BaseException:
+        except BaseException as problem:
             folder.abandon()
+            _leave_what_was_there(out, there)
+            if (out / RUN).exists():
+                problem.add_note(_how_to_go_on(out))
+            elif isinstance(problem, KeyboardInterrupt):
+                problem.add_note("Nothing was saved yet, and nothing is left behind.")
             raise
     return stop.wanted
 
 
-def _prepared(source: Path, recipe: Recipe, folder: RunFolder) -> tuple[Subject, int]:
+def _leave_what_was_there(out: Path, there: list[Path]) -> None:
+    """After a run that left nothing: of the folder ``out`` and those around it exactly those that were ``there``."""
+    with contextlib.suppress(OSError):
+        if out in there:
+            out.mkdir(exist_ok=True)
+        elif not out.exists():
+            for path in out.parents:
+                if path not in there:
+                    path.rmdir()
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"What was learned until its last checkpoint is kept: glassformer train --resume {shlex.quote(str(path))}"
+
+
+def _prepared(source: Path, recipe: Recipe, folder: RunFolder, stop: Stop) -> tuple[Subject, int]:
     """The data of a new run, written to its folder where it is a text, and how many tokens its model reads."""
     data = recipe.data
     if data.clinic is not None:
@@ -129,7 +153,7 @@ def _prepared(source: Path, recipe: Recipe, folder: RunFolder) -> tuple[Subject,
 
     vocab_size = data.vocab_size if data.tokenizer == "bytes" else None
     with documents(source, data.field) as texts:
-        ready = prepare(texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated)
+        ready = prepare(texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated, progress=stop.before_work)
     require_window(ready.corpus.train.ids, recipe.model.context)
     return TextSubject.of(ready, recipe.training.seed), recipe.model.context
 
@@ -165,7 +189,11 @@ def _go_on(path: Path) -> bool:
         subject = (
             clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(folder.data), found.training.seed)
         )
-        finish(subject, Begun(found.model, found.training, folder, found.state), stop)
+        try:
+            finish(subject, Begun(found.model, found.training, folder, found.state), stop)
+        except BaseException as problem:
+            problem.add_note(_how_to_go_on(path))
+            raise
     return stop.wanted
 
 

@@ -20,6 +20,7 @@
 | ``respelling.py`` | tokens as characters, for a bigram of characters |
 | ``recipe.py`` | data, model and training of a run in one TOML file |
 | ``settings.py`` | settings that are refused where they have no effect |
+| ``faults.py`` | what is wrong with a setting, in words |
 | ``divergence.py`` | a model against a language whose probabilities are known |
 """
 
