@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.text import CharacterTokenizer
 from glassformer.tracing.probes import aim_at, attention_effect, reading_of
-from glassformer.training import RunFolder, load_run
-from learning import tiny_decoder, tokens_of, words_text
+from glassformer.training import RunFolder, TrainingConfig, load_run
+from learning import save_run, tiny_decoder, tokens_of, words_text
 
 from .commands import run, run_alone
 
@@ -21,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A run of a model nobody trained, over the letters a, b, c and space; its context is 8."""
     path = tmp_path_factory.mktemp("runs") / "mine"
     tokenizer, _ = tokens_of(words_text(50))
-    RunFolder(path).save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    save_run(path, tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer)
     return str(path)
 
 
@@ -60,7 +61,7 @@ def test_the_tables_are_readable_in_both_languages(folder, capsys, lang, words):
 def test_the_numbers_are_those_of_the_probe(folder, capsys):
     ask = ("--kind", "attention", "--row", "3", "--target", "c", "--layer", "0", "--json", "-")
     done = reports(run(capsys, "probe", folder, "abc ab", *ask))["attention"]
-    model, tokenizer, _ = load_run(Path(folder))
+    model, tokenizer, *_ = load_run(Path(folder))
     reading = reading_of(model, tokenizer.encode("abc ab").ids.tolist(), tokenizer.texts)
     found = attention_effect(reading, aim_at(reading, 3, int(tokenizer.encode("c").ids[0])), 0)
     assert done["values"]["cells_loss"] == found.cells.loss.tolist()
@@ -182,3 +183,17 @@ def test_an_ascii_terminal_gets_the_english_tables():
     assert done.code == 0, done.err
     assert "delta L" in done.out
     assert "mixing coefficients" in done.out
+
+
+def test_texts_begin_as_in_training_and_targets_do_not(tmp_path, capsys):
+    tokenizer = CharacterTokenizer.of_text("abc ", specials=True)
+    with RunFolder.create(tmp_path / "run") as folder:
+        facts = {"add_bos_token": True}
+        folder.begin(tiny_decoder(tokenizer.vocab_size), tokenizer, facts, TrainingConfig(steps=1), facts={})
+        folder.save(tiny_decoder(tokenizer.vocab_size), meta={}, samples="")
+    ask = ("--kind", "attention", "--kind", "prefixes", "--other", "cb", "--target", "c", "--json", "-")
+    done = reports(run(capsys, "probe", str(tmp_path / "run"), "ab", *ask))
+    assert [row[1] for row in done["attention"]["tables"][0]["rows"]] == ["<bos>", "a", "b"]
+    assert done["prefixes"]["asked"]["rows"] == [2, 2]
+    empty = run(capsys, "probe", str(tmp_path / "run"), "")
+    assert "Name the target that it predicts" in empty.err
