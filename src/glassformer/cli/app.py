@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from .console import help_if_alone, write
@@ -13,11 +14,22 @@ from .explain import explain_command
 from .formula import formula_command
 from .generate import generate_command
 from .probe import probe_command
+from .stopping import StoppedAtOnce
 from .trace import trace_command
 from .train import train_command
 
+
+class _Verbs(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise StoppedAtOnce from stop
+
+
 app = typer.Typer(
     name="glassformer",
+    cls=_Verbs,
     help="A Transformer you can see through: train one, run one, and ask any number how it came about.",
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -22,8 +22,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - sorted below; what is nobody's request is raised again
         sys.exit(_report(error))
     except KeyboardInterrupt as stop:
-        _tell("Stopped at once.", *_notes(stop))
-        sys.exit(130)
+        sys.exit(_stopped(stop))
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -31,10 +30,14 @@ def _report(error: Exception) -> int:
     """Print ``error`` for a person and return the exit code; raise what is a fault of the program."""
     from typer import Abort, Exit, TyperException
 
+    from .stopping import StoppedAtOnce
+
     if isinstance(error, Exit):
         return int(error.exit_code)
     if isinstance(error, Abort):
         return 130
+    if isinstance(error, StoppedAtOnce):
+        return _stopped(error.__cause__ or error)
     if isinstance(error, BrokenPipeError):
         # The reader went away (`| head`); Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -57,6 +60,11 @@ def _report(error: Exception) -> int:
         _complain(error.fact, error.context, error.next_step, *notes)
         return 2
     raise error
+
+
+def _stopped(error: BaseException) -> int:
+    _tell("Stopped at once.", *_notes(error))
+    return 130
 
 
 def _notes(error: BaseException) -> list[str]:

@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from types import FrameType
 
 
+class StoppedAtOnce(Exception):
+    """What becomes of a KeyboardInterrupt on its way through Typer, which would drop its notes."""
+
+
 class Stop:
     """``wanted`` becomes true when somebody asked the run to end."""
 

@@ -13,6 +13,7 @@
 | ``toy.py`` | the 24-parameter model under any settings |
 | ``runs.py`` | a text through a trained model |
 | ``steps.py`` | ``train``, every step of which can be traced |
+| ``probes/`` | experiments on a trained model |
 """
 
 from .header import header_of, load_trace, save_trace, tensors_of, trace_from
