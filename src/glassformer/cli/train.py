@@ -180,21 +180,29 @@ def _go_on(path: Path) -> bool:
     """An interrupted run, to its end; whether somebody stopped it again."""
     from ..training import RunFolder
 
+    subject = _subject_again(path)
     found = RunFolder.resume(path)
     with found.folder as folder, stop_on_signal() as stop:
         for note in found.notes:
             aside(note)
         write([f"going on after step {found.state.step:,}"])
-        lang = found.facts.get("clinic")
-        subject = (
-            clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(folder.data), found.training.seed)
-        )
         try:
             finish(subject, Begun(found.model, found.training, folder, found.state), stop)
         except BaseException as problem:
             problem.add_note(_how_to_go_on(path))
             raise
     return stop.wanted
+
+
+def _subject_again(path: Path) -> Subject:
+    """What the run in ``path`` learns; read before the run is touched, for it may be damaged."""
+    from ..training.loading import read_parts
+    from ..training.run_files import DATA, require_folder
+
+    require_folder(path)
+    parts = read_parts(path)
+    lang = parts.facts.get("clinic")
+    return clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(path / DATA), parts.training.seed)
 
 
 def _refuse_for_language(given: Mapping[str, Any]) -> None:
