@@ -126,7 +126,16 @@ def test_two_runs_of_one_seed_give_the_same_files(text: Path, tmp_path: Path, ca
 
 
 def test_the_recipe_it_saves_makes_the_same_run(text: Path, tmp_path: Path, capsys: Capture) -> None:
-    options = ("--steps", "4", "--seed", "3", "--set", "model.positions=rope", "--set", "training.schedule.kind=constant")
+    options = (
+        "--steps",
+        "4",
+        "--seed",
+        "3",
+        "--set",
+        "model.positions=rope",
+        "--set",
+        "training.schedule.kind=constant",
+    )
     train(capsys, text, tmp_path / "a", *SMALL, *options)
     assert train(capsys, text, tmp_path / "b", "--config", str(tmp_path / "a" / "recipe.toml")).code == 0
     for file in ("model.safetensors", "config.json", "training.json", "recipe.toml"):
