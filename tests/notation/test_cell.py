@@ -264,7 +264,9 @@ def test_of_a_filtered_or_folded_sum_the_places_of_the_terms_shown_are_told(deep
     assert told[1] == "E.grad[3,0] = Σ_{i: t[i] = 3} X.grad[i,0]   [via X]"
     assert told[2].endswith("   (i = 0, 2)")
     assert lines(deep, "E", "grad", 1, 0)[1] == "E.grad[1,0] = Σ_{i: t[i] = 1} X.grad[i,0] = 0   (no terms)   [via X]"
-    (places,) = re.findall(r"where .* smaller terms: .*\((r = \d(?:, \d){3})\)", "\n".join(lines(deep, "blocks.1.attn.K", "", 0, 1, 2)))
+    (places,) = re.findall(
+        r"where .* smaller terms: .*\((r = \d(?:, \d){3})\)", "\n".join(lines(deep, "blocks.1.attn.K", "", 0, 1, 2))
+    )
     program, _, values = deep
     terms = values["blocks.1.norm1.Y"][1] * values["blocks.1.attn.W_K"][:, 0, 2]
     assert places == f"r = {', '.join(map(str, sorted(np.argsort(-np.abs(terms))[:4])))}"

@@ -145,7 +145,8 @@ class Program:
     def reference(self, text: str, layer: int | None = None) -> tuple[str, str, tuple[int, ...] | None]:
         """``W_Q.grad[1,0]`` as (id, face, 0-based cell or None). The head index may be left out when H is 1.
 
-        ``layer`` says which of several quantities of one name is meant. Raises ``UserError`` for an unknown name, a wrong number of indices, or an index out of range.
+        ``layer`` says which of several quantities of one name is meant. Raises ``UserError`` for an unknown name, a wrong
+        number of indices, or an index out of range.
         """
         match = re.fullmatch(
             r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text
@@ -153,7 +154,9 @@ class Program:
         if match is None:
             some = next((id for id in reversed(self.quantities) if self.shape(id)), next(iter(self.quantities), "S"))
             raise UserError(
-                f'"{text}" does not name a quantity or a cell.', "", f"Write for example {some} or {self.example(some)}."
+                f'"{text}" does not name a quantity or a cell.',
+                "",
+                f"Write for example {some} or {self.example(some)}.",
             )
         id, face = self.resolve(match["name"], layer), match["face"] or ""
         placed = self.quantities[id]
