@@ -25,12 +25,40 @@ class Choice(NamedTuple):
     model_probability: float
 
 
+class Reading(NamedTuple):
+    """``logits`` (N,) of the next token; the keys and values of ``reused`` positions were kept, ``new`` ones were read."""
+
+    logits: torch.Tensor
+    reused: int
+    new: int
+
+
+class Decision(NamedTuple):
+    """One ``choice`` after ``tokens`` (the prompt and what was written): what the model said, and the draw ``u``."""
+
+    choice: Choice
+    reading: Reading
+    u: float
+    tokens: tuple[int, ...]
+
+
 def choices(model: Decoder, prompt: Sequence[int], count: int, rule: Rule, seed: int) -> Iterator[Choice]:
     """Yield ``count`` tokens that continue the token ids ``prompt``, each chosen by ``rule`` after all before it.
 
     The same seed gives the same tokens. Raises ``UserError`` at the call for an empty prompt (the model predicts what
     follows something), an id outside the vocabulary, a negative count, or a seed that is none.
     """
+    _check(model, prompt, count, seed)
+    return (decision.choice for decision in _decisions(model, list(prompt), count, rule, seed))
+
+
+def decisions(model: Decoder, prompt: Sequence[int], count: int, rule: Rule, seed: int) -> Iterator[Decision]:
+    """The same ``choices``, each with everything that led to it."""
+    _check(model, prompt, count, seed)
+    return _decisions(model, list(prompt), count, rule, seed)
+
+
+def _check(model: Decoder, prompt: Sequence[int], count: int, seed: int) -> None:
     size = model.config.vocab_size
     if not prompt:
         raise UserError("The prompt is empty.", "The model predicts what follows at least one token.", "Give a prompt.")
@@ -41,7 +69,6 @@ def choices(model: Decoder, prompt: Sequence[int], count: int, rule: Rule, seed:
         raise UserError(f"{count} tokens cannot be written.", "", "Use a whole number from 0 up.")
     if not 0 <= seed < 2**63:
         raise UserError(f"The seed cannot be {seed}.", "", "Use a whole number from 0 to 2^63 - 1.")
-    return _choices(model, list(prompt), count, rule, seed)
 
 
 def generate(
@@ -63,16 +90,18 @@ def generate(
     return (choice.token for choice in chosen)
 
 
-def _choices(model: Decoder, tokens: list[int], count: int, rule: Rule, seed: int) -> Iterator[Choice]:
+def _decisions(model: Decoder, tokens: list[int], count: int, rule: Rule, seed: int) -> Iterator[Decision]:
     generator = torch.Generator().manual_seed(seed)
     reader = Reader(model)
     plain = Rule()
     for _ in range(count):
-        logits = reader.logits(tokens)
-        p = next_probabilities(logits, rule)
-        token = draw(p, uniform(rule, generator))
+        reading = reader.read(tokens)
+        p = next_probabilities(reading.logits, rule)
+        u = uniform(rule, generator)
+        token = draw(p, u)
+        choice = Choice(token, float(p[token]), float(next_probabilities(reading.logits, plain)[token]))
+        yield Decision(choice, reading, u, tuple(tokens))
         tokens.append(token)
-        yield Choice(token, float(p[token]), float(next_probabilities(logits, plain)[token]))
 
 
 class Reader:
@@ -84,7 +113,14 @@ class Reader:
 
     def logits(self, tokens: Sequence[int]) -> torch.Tensor:
         """Scores (N,) of the token after ``tokens``, which start with those of the last call."""
-        fits = len(tokens) <= self._model.config.context
-        new = tokens[self._cache.length :] if fits else tokens[-self._model.config.context :]
+        return self.read(tokens).logits
+
+    def read(self, tokens: Sequence[int]) -> Reading:
+        """The same, with which positions were read for it."""
+        context = self._model.config.context
+        fits = len(tokens) <= context
+        reused = self._cache.length if fits else 0
+        new = tokens[reused:] if fits else tokens[-context:]
         with torch.no_grad():
-            return self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]
+            logits = self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]
+        return Reading(logits, reused, len(new))
