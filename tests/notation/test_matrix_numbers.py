@@ -21,7 +21,9 @@ def matrices(text: str) -> list[np.ndarray]:
     found = []
     for body in re.findall(r"\\begin\{bmatrix\} (.*?) \\end\{bmatrix\}", text):
         cells = [[cell.replace(r"\infty", "inf") for cell in row.split(" & ")] for row in body.split(r" \\ ")]
-        found.append(np.array([[float(re.sub(r"\\cdot 10\^\{(-?\d+)\}", r"e\1", cell)) for cell in row] for row in cells]))
+        found.append(
+            np.array([[float(re.sub(r"\\cdot 10\^\{(-?\d+)\}", r"e\1", cell)) for cell in row] for row in cells])
+        )
     return found
 
 

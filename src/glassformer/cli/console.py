@@ -94,7 +94,7 @@ def _fit(line: str, encoding: str) -> str:
         raise UserError(
             f"This terminal cannot show U+{ord(letter):04X}.",
             f"Its encoding is {encoding}.",
-            "Set PYTHONIOENCODING=utf-8, or write to a file with --json FILE or --html FILE.",
+            "Set PYTHONIOENCODING=utf-8, or write to a file with --out FILE, --json FILE or --html FILE.",
         ) from None
 
 

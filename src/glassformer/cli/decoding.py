@@ -36,7 +36,9 @@ def explain_choice(
         )
     if number > request.count:
         raise UserError(
-            f"Token {number} is not written: --max-tokens is {request.count}.", "", "Ask for an earlier one, or for more."
+            f"Token {number} is not written: --max-tokens is {request.count}.",
+            "",
+            "Ask for an earlier one, or for more.",
         )
     step = _step(loaded, ids, request, number)
     if json_path is not None:

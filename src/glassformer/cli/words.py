@@ -194,8 +194,8 @@ DATA = {
 DECODING = {
     "en": {
         "title": "token {k} after “{text}” ({n} tokens)",
-        "cache": "read: keys and values of {reused} positions kept, {new} positions read anew",
-        "slid": "read: the window slid, so every token has another position: 0 positions kept, {new} read anew",
+        "cache": "read: keys and values of {reused} positions kept, positions read anew: {new}",
+        "slid": "read: the window slid, so every token has another position: positions kept: 0, read anew: {new}",
         "rule": "rule: temperature {T:g}, top-k {k}, top-p {p:g}, seed {seed}",
         "drawn": "u = {u} fell from {low} up to {high}: {token}",
         "greedy": "temperature 0: the first rank is taken, nothing is drawn: {token}",

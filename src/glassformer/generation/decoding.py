@@ -94,7 +94,7 @@ class Candidate(NamedTuple):
     token: int
     rank: int
     logit: float
-    p_T: float
+    p_T: float  # noqa: N815 - the notes' symbol
     before: float
     kept: bool
     p: float
@@ -170,7 +170,9 @@ def explain_decoding(model: Decoder, prompt: Sequence[int], number: int, rule: R
 
 def _counted(number: int) -> int:
     if number < 1:
-        raise UserError(f"There is no token {number} to explain.", "Written tokens are counted from 1.", "Use 1 or more.")
+        raise UserError(
+            f"There is no token {number} to explain.", "Written tokens are counted from 1.", "Use 1 or more."
+        )
     return number
 
 

@@ -69,8 +69,8 @@ def ranks(scores: torch.Tensor) -> torch.Tensor:
 class Stages(NamedTuple):
     """What the rule makes of the scores on the way to ``p``; each (N,) float64 by token id, but ``rank`` int64, ``mass`` ()."""
 
-    z_T: torch.Tensor
-    p_T: torch.Tensor
+    z_T: torch.Tensor  # noqa: N815 - the notes' symbols
+    p_T: torch.Tensor  # noqa: N815
     rank: torch.Tensor
     mass: torch.Tensor
     before: torch.Tensor

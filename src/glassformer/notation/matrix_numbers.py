@@ -40,7 +40,7 @@ class TooManyHeads(ValueError):
 
 
 def number_matrix(array: Array, row: int | None = None, column: int | None = None) -> str:
-    """``array`` (at most two axes) as LaTeX: a number, or a ``bmatrix`` that shows ``row`` and ``column``; a vector is a row."""
+    """``array`` (at most two axes) as LaTeX: a number, a vector as a row, or a ``bmatrix`` with ``row`` and ``column``."""
     if array.ndim == 0:
         return number_latex(float(array))
     grid = np.atleast_2d(array)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from ..notation import key
 from ..notation.arithmetic import Operand
+from ..notation.cell import latex_lines
 from ..notation.numerals import number_text
 from ..text.visible import visible
-from .explanation import OPERANDS, WORDS, entry, positions, quoted
+from .explanation import OPERANDS, WORDS, aligned, entry, positions, quoted
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -42,12 +43,8 @@ def inline(name: str) -> str:
 def markdown(x: Explanation, lang: str) -> str:
     """Heading, formulas in display mode, a table of operands, result, record and difference."""
     words = WORDS[lang]
-    result = Operand(x.id, x.face, x.index, x.value)
-    tokens = positions(x.trace, x.id, x.index, x.value, x.face, lang, code)
-    symbol = f"{inline(x.title(result))} ({words['notes']}: {inline(entry(x, result))})"
-    parts = [f"### {x.heading(lang).translate(_MARKUP)}", symbol + (f", {tokens}" if tokens else "")]
     # One formula a block: renderers break lines between blocks, never inside one that is too wide.
-    parts += [f"$$\n{formula}\n$$" for formula in x.latex_formulas()]
+    parts = [_head(x, lang), *(f"$$\n{formula}\n$$" for formula in x.latex_formulas())]
     if x.operands:
         rows = [
             f"| {words['operand']} | {words['notes']} | {words['value']} | {words['token']} |",
@@ -57,10 +54,27 @@ def markdown(x: Explanation, lang: str) -> str:
         parts.append("\n".join(rows))
     if len(x.operands) > OPERANDS:
         parts.append(words["more"].format(len(x.operands) - OPERANDS))
+    return "\n\n".join([*parts, _foot(x, lang)]) + "\n"
+
+
+def section(x: Explanation, lang: str) -> str:
+    """Heading, arithmetic, result, record and difference: one step of a longer way."""
+    return "\n\n".join([_head(x, lang), f"$$\n{aligned(latex_lines(x.cell))}\n$$", _foot(x, lang)]) + "\n"
+
+
+def _head(x: Explanation, lang: str) -> str:
+    cell = Operand(x.id, x.face, x.index, x.value)
+    tokens = positions(x.trace, x.id, x.index, x.value, x.face, lang, code)
+    symbol = f"{inline(x.title(cell))} ({WORDS[lang]['notes']}: {inline(entry(x, cell))})"
+    return f"### {x.heading(lang).translate(_MARKUP)}\n\n{symbol}" + (f", {tokens}" if tokens else "")
+
+
+def _foot(x: Explanation, lang: str) -> str:
+    words = WORDS[lang]
     told = f"{words['result']}: {number_text(x.value)}"
-    if x.recorded is not None and x.error is not None:
-        told += f"; {words['recorded']}: {number_text(x.recorded)}; {words['difference']}: {number_text(x.error, 2)}"
-    return "\n\n".join([*parts, told if x.cell.parts else f"{told} ({words['given']})"]) + "\n"
+    if x.recorded is None or x.error is None:
+        return f"{told} ({words['given']})"
+    return f"{told}; {words['recorded']}: {number_text(x.recorded)}; {words['difference']}: {number_text(x.error, 2)}"
 
 
 def _row(x: Explanation, operand: Operand, lang: str) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..notation.arithmetic import Operand
+from ..notation.cell import latex_lines
 from ..notation.tree import Idx, Ref, refs
 from .explanation import Explanation, aligned, explain
-from .formats import csv_text, markdown
+from .formats import csv_text, markdown, section
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -62,12 +63,12 @@ class Path:
         return "\n".join(self.text())
 
     def latex(self) -> str:
-        """Each step as a block of its own."""
-        return "\n\n".join(aligned(step.latex_formulas()) for step in self.steps())
+        """The start in full, then the arithmetic of each step, a block each."""
+        return "\n\n".join([self.start.latex(), *(aligned(latex_lines(x.cell)) for x in self.steps()[1:])])
 
     def markdown(self, lang: str = "en") -> str:
-        """Each step as a section."""
-        return "\n".join(markdown(step, lang) for step in self.steps())
+        """The start in full, then the arithmetic of each step, a section each."""
+        return "\n".join([markdown(self.start, lang), *(section(x, lang) for x in self.steps()[1:])])
 
     def csv(self) -> str:
         """One table: for each step its result, then its operands."""
