@@ -12,6 +12,7 @@ import pytest
 import glassformer
 from decoders import CONFIGS, random_decoder
 from glassformer.generation import Rule, choices
+from glassformer.text import CharacterTokenizer
 from glassformer.tracing import save_trace
 from glassformer.training import RunFolder, load_run
 from learning import tiny_decoder, tokens_of, words_text
@@ -161,6 +162,19 @@ def test_at_temperature_zero_no_draw_is_claimed(capsys, folder):
     assert json.loads(done.out)["u"] is None
     done = run(capsys, "generate", folder, "--prompt", "ab", "--temperature", "0", "--explain", "2", "--lang", "zh")
     assert "取第一名，不抽随机数" in done.out
+
+
+def test_a_token_after_the_end_of_the_text_is_refused(capsys, tmp_path):
+    tokenizer = CharacterTokenizer("abc ", specials=True)
+    RunFolder(tmp_path / "run").save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    ids = tokenizer.encode("ab").ids.tolist()
+    model, end = load_run(tmp_path / "run").model, tokenizer.end_of_text
+    written = [[c.token for c in choices(model, ids, 12, Rule(), seed)] for seed in range(20)]
+    seed = next(seed for seed, tokens in enumerate(written) if end in tokens[1:10])
+    last = written[seed].index(end) + 1
+    arguments = ("generate", str(tmp_path / "run"), "--prompt", "ab", "--seed", str(seed), "--explain")
+    assert ": “<eos>”\n" in run(capsys, *arguments, str(last)).out
+    refused(run(capsys, *arguments, str(last + 1)), f"ends before token {last + 1}", f"Use 1 to {last}")
 
 
 @pytest.mark.parametrize(
