@@ -110,6 +110,8 @@ def test_a_file_can_be_replaced_only_on_request(capsys, tmp_path):
         (("explain", "toy24", "A["), ("does not name a quantity",)),
         (("explain", "toy24", "t.grad[0]"), ("Nothing computes",)),
         (("formula", "T"), ('no quantity "T"', "Did you mean")),
+        (("formula", "S[0]"), ('"S[0]" is one cell', 'Ask for "S"')),
+        (("formula", "S.after"), ('"S.after" has the formula of "S"', 'Ask for "S"')),
         (("levitate",), ("levitate",)),
     ],
     ids=lambda value: " ".join(value) if value and isinstance(value[0], str) else None,
@@ -144,7 +146,7 @@ def test_a_damaged_trace_file_is_refused(capsys, tmp_path: Path):
 def test_explain_shows_formula_operands_result_and_three_witnesses(capsys):
     done = run(capsys, "explain", "toy24", "W_Q.grad[1,0]")
     assert done.code == 0
-    assert r"\bar W_Q = X^\top \bar Q" in done.out
+    assert "formula: W_Q.grad[r,h,c] = Σ_i embed.X[i,r]·Q.grad[h,i,c]\n" in done.out
     assert "1·0.133562 = 0.133562" in done.out
     assert done.out.count("0.13356231") >= 3
     assert "central difference" in done.out
@@ -181,7 +183,9 @@ def test_explain_takes_every_cell_of_every_face(capsys):
 
 def test_formula_shows_symbol_forms_definition_and_place(capsys):
     done = run(capsys, "formula", "S")
+    assert "S[h,i,j] = (Σ_c Q[h,i,c]·K[h,j,c]) / √d_k if allowed[i,j] else −∞\n" in done.out
     assert r"S^{(h)} = \frac{Q^{(h)} K^{(h)\top}}{\sqrt{d_k}} + M" in done.out
+    assert r"M_{ij} = \begin{cases} 0, & j \in J_i \\ -\infty, & j \notin J_i \end{cases}" in done.out
     assert "S[h,i,j] = sum(" in done.out
     assert "glassformer/model/attention.py:" in done.out
 

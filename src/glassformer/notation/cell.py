@@ -3,8 +3,8 @@
 >>> text_lines(explain_cell(program, "A", "", (0, 1, 0), values))
 ['A[0,1,0]  (a_21)',
  'A[0,1,0] = exp(S[0,1,0]) / (Σ_m exp(S[0,1,m]))',
- '  = exp(1) / 3.71828 = 0.731059',
- '  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.71828', ...]
+ '  = exp(1) / 3.718282 = 0.731059',
+ '  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.718282', ...]
 """
 
 from __future__ import annotations

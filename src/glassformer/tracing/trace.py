@@ -20,6 +20,7 @@ from .audit import Audit, audit
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .update import UpdateAnalysis, analyse
+from .view import QuantityView
 from .witnesses import Witness, Witnesses
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,6 +89,23 @@ class Trace:
         id, face, cell = self.program.reference(name)
         array = self.face(id, face)
         return array if cell is None else array[cell]
+
+    def quantity(self, name: str, layer: int | None = None) -> QuantityView:
+        """What ``name`` means, with gradient, formula and the way each cell came about.
+
+        ``name`` is an id, a short name (``attn.A``) or one with a face (``A.grad``); ``layer`` (from 0) tells quantities
+        of one name apart: ``trace.quantity("attn.A", layer=0).explain(0, 1, 0)``. Raises ``UserError`` when unknown,
+        ambiguous or not recorded.
+        """
+        id, face, cell = self.program.reference(name, layer)
+        if cell is not None:
+            at = ", ".join(map(str, cell))
+            raise UserError(
+                f'"{name}" is one cell.',
+                "",
+                f'Write trace.quantity("{key(id, face)}").explain({at}), or trace["{name}"].',
+            )
+        return QuantityView(self, id, face)
 
     def recorded(self, id: str, face: str) -> bool:
         """Whether the array of a quantity's face was recorded."""
