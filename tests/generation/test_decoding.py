@@ -45,7 +45,7 @@ def step_of(logits: list[float], rule: Rule, u: float) -> DecodingStep:
     scores = torch.tensor(logits, dtype=torch.float64)
     p = next_probabilities(scores, rule)
     token = draw(p, u)
-    return decoding_step(Decision(Choice(token, float(p[token]), 0.0), Reading(scores, 0, 1), u, (0,)), 1, rule)
+    return decoding_step(Decision(Choice(token, float(p[token]), 0.0), Reading(scores, 0, 1), scores, u, (0,)), 1, rule)
 
 
 def agree(step: DecodingStep) -> None:
@@ -163,3 +163,13 @@ def test_the_step_explained_is_the_step_that_runs() -> None:
 def test_there_is_no_token_before_the_first(number: int) -> None:
     with pytest.raises(UserError, match=f"no token {number} to explain"):
         explain_decoding(tiny_decoder(5), [1], number, Rule(), 0)
+
+
+def test_what_may_not_be_chosen_is_nothing_in_the_explanation_and_the_rest_is_as_the_rule_says() -> None:
+    model = tiny_decoder(6)
+    step = explain_decoding(model, [1, 2], 3, Rule(0.9, 4, 0.95), 2, excluded=(0, 5))
+    chosen = [choice.token for choice in choices(model, [1, 2], 3, Rule(0.9, 4, 0.95), 2, excluded=(0, 5))]
+    assert step.token == chosen[-1]
+    assert step.values["decoding.p"][[0, 5]].tolist() == [0, 0]
+    assert step.values["decoding.logits"][[0, 5]].tolist() == [-math.inf, -math.inf]
+    agree(step)
