@@ -152,7 +152,7 @@ class Program:
             r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text
         )
         if match is None:
-            some = next((id for id in reversed(self.quantities) if self.shape(id)), next(iter(self.quantities), "S"))
+            some = next((id for id in reversed(list(self.quantities)) if self.shape(id)), "S")
             raise UserError(
                 f'"{text}" does not name a quantity or a cell.',
                 "",
