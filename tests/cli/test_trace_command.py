@@ -146,7 +146,7 @@ def test_a_damaged_trace_file_is_refused(capsys, tmp_path: Path):
 def test_explain_shows_formula_operands_result_and_three_witnesses(capsys):
     done = run(capsys, "explain", "toy24", "W_Q.grad[1,0]")
     assert done.code == 0
-    assert "formula: W_Q.grad[r,h,c] = Σ_i embed.X[i,r]·Q.grad[h,i,c]\n" in done.out
+    assert "formula: W_Q.grad[r,h,c] = Σ_i X[i,r]·Q.grad[h,i,c]   [Q]\n" in done.out
     assert "1·0.133562 = 0.133562" in done.out
     assert done.out.count("0.13356231") >= 3
     assert "central difference" in done.out

@@ -152,12 +152,9 @@ class Program:
             r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text
         )
         if match is None:
-            some = next((id for id in reversed(self.quantities) if self.shape(id)), next(iter(self.quantities), "S"))
-            raise UserError(
-                f'"{text}" does not name a quantity or a cell.',
-                "",
-                f"Write for example {some} or {self.example(some)}.",
-            )
+            some = next((id for id in reversed(list(self.quantities)) if self.shape(id)), None)
+            hint = "" if some is None else f"Write for example {some} or {self.example(some)}."
+            raise UserError(f'"{text}" does not name a quantity or a cell.', "", hint)
         id, face = self.resolve(match["name"], layer), match["face"] or ""
         placed = self.quantities[id]
         if match["at"] is None:

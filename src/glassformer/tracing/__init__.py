@@ -4,6 +4,10 @@
 |---|---|
 | ``record.py`` | run a model once with somebody listening |
 | ``trace.py`` | ``trace``: forward, gradients, one update, forward again, with everything below |
+| ``view.py`` | one quantity of a trace: numbers, gradient, formula, any cell explained |
+| ``explanation.py`` | how one number came about: text, LaTeX |
+| ``formats.py`` | the same as Markdown and CSV, token texts harmless |
+| ``walk.py`` | the way on: to the loss, to parameters and tokens |
 | ``replay.py`` | every recorded number equals its definition |
 | ``witnesses.py`` | definition, automatic differentiation and differences, for every gradient |
 | ``update.py`` | the step predicted, exact, by group, in the wrong order, along the gradient |
@@ -16,13 +20,17 @@
 | ``probes/`` | experiments on a trained model |
 """
 
+from .explanation import Explanation
 from .header import header_of, load_trace, save_trace, tensors_of, trace_from
 from .runs import trace_run
 from .steps import TracedStep, train
 from .toy import ToySettings, reference_json, trace_toy24
 from .trace import Trace, trace
+from .view import QuantityView
 
 __all__ = [
+    "Explanation",
+    "QuantityView",
     "ToySettings",
     "Trace",
     "TracedStep",
