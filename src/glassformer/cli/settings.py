@@ -19,6 +19,7 @@ TEXT: Mapping[str, Any] = MappingProxyType({"training": {"seconds": 20.0, "batch
 
 CLINIC: Mapping[str, Any] = MappingProxyType(
     {
+        "data": {"clinic": "zh"},
         "training": {
             "steps": 400,
             "batch": 128,  # sentences

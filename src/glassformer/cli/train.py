@@ -108,10 +108,15 @@ def _begin(
     of_language = str(source) == clinic.NAME and not source.exists()
     if of_language:
         _refuse_for_language(given)
-        given = {**given, "--lang": given["--lang"] or Language.zh.value}
     elif given["--lang"] is not None:
         raise UserError("--lang belongs to clinic.", "A text is in the language it is in.", "Leave it out.")
     recipe = recipe_of(given, *settings, CLINIC if of_language else TEXT)
+    if recipe.data.clinic is not None and not of_language:
+        raise UserError(
+            "These settings are for the clinic language, and there is a text.",
+            f"data.clinic is {recipe.data.clinic}.",
+            "Give clinic in the place of the text, or leave data.clinic out.",
+        )
     there = [path for path in (out, *out.parents) if path.exists()]
     with stop_on_signal() as stop, RunFolder.create(out) as folder:
         try:
