@@ -275,7 +275,9 @@ def flat(values: Mapping[str, Any]) -> dict[str, int]:
 
 
 @given(NESTED, NESTED)
-def test_of_two_settings_of_one_key_the_second_counts_and_no_other_is_lost(a: dict[str, Any], b: dict[str, Any]) -> None:
+def test_of_two_settings_of_one_key_the_second_counts_and_no_other_is_lost(
+    a: dict[str, Any], b: dict[str, Any]
+) -> None:
     assert merged(a, {}) == merged({}, a) == a
     found, first, second = flat(merged(a, b)), flat(a), flat(b)
     assert second.items() <= found.items()
@@ -284,7 +286,7 @@ def test_of_two_settings_of_one_key_the_second_counts_and_no_other_is_lost(a: di
     assert found == {key: number for key, number in kept.items() if key not in replaced} | second
 
 
-FILE = '[model]\nd = 32\nheads = 2\nblocks = 3\n[training]\nsteps = 7\nseed = 1\n'
+FILE = "[model]\nd = 32\nheads = 2\nblocks = 3\n[training]\nsteps = 7\nseed = 1\n"
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ CLINIC: Mapping[str, Any] = MappingProxyType(
             # probabilities ended 0.01 to 0.03 beside the truth.
             "optimizer": {"learning_rate": 2e-3},
             "schedule": {"floor": 0.0},
-        }
+        },
     }
 )
 """The same for the clinic language."""
