@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
-from glassformer.cli.settings import CLINIC, OPTIONS, TEXT, recipe_of, settings_of, size_of
 from glassformer.errors import UserError
-from glassformer.model import Decoder, DecoderConfig
+from glassformer.model import DecoderConfig
 from glassformer.training.recipe import (
-    DataRecipe,
     ModelRecipe,
-    Recipe,
     merged,
     read_recipe,
     read_settings_file,
     settings,
 )
+from recipes import nested, recipes
 
 STEPS = {"training": {"steps": 1}}
 
@@ -38,83 +33,6 @@ def message(values: Mapping[str, Any], names: Mapping[str, str] | None = None) -
     assert "Input should" not in found
     assert "Value error" not in found
     return found
-
-
-# --- drawing recipes --------------------------------------------------------------------------------------------------
-
-RATES = st.floats(1e-6, 10)
-FREE: Mapping[str, st.SearchStrategy[Any]] = {
-    "field": st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
-    "vocab_size": st.integers(260, 10**6),
-    "clinic": st.sampled_from(["zh", "en"]),
-    "d": st.sampled_from([8, 16]),
-    "heads": st.sampled_from([1, 2, 4]),
-    "kv_heads": st.just(1),
-    "d_k": st.sampled_from([2, 6]),
-    "d_v": st.integers(1, 5),
-    "d_ff": st.integers(0, 9),
-    "blocks": st.integers(1, 3),
-    "context": st.integers(1, 9),
-    "window": st.integers(1, 9),
-    "eps": st.floats(1e-9, 1),
-    "position_base": st.floats(1.5, 1e6),
-    "dropout": st.floats(0, 0.9),
-    "learning_rate": RATES, "beta_1": st.floats(0, 0.99), "beta_2": st.floats(0, 0.99), "weight_decay": st.floats(0, 1),
-    "clip": RATES | st.just("none"),
-    "warmup": st.floats(0, 0.5), "floor": st.floats(0, 1), "decay": st.floats(0.01, 0.5),
-    "batch": st.integers(1, 99), "accumulation": st.integers(1, 3), "seed": st.integers(0, 2**63 - 1),
-    "threads": st.integers(1, 4),
-    "times": st.integers(0, 99), "prefix": st.integers(1, 10**6), "every_seconds": RATES, "keep": st.integers(1, 9),
-}  # fmt: skip
-
-
-def settable(section: type[BaseModel]) -> dict[str, st.SearchStrategy[Any]]:
-    """A strategy for every setting of ``section`` but groups and the bounds of the run."""
-    found = {}
-    for name, field in section.model_fields.items():
-        choices = [word for part in (field.annotation, *get_args(field.annotation)) for word in get_args(part)]
-        words = [word for word in choices if isinstance(word, str)]
-        if name in FREE:
-            found[name] = FREE[name]
-        elif field.annotation is bool:
-            found[name] = st.booleans()
-        elif words:
-            found[name] = st.sampled_from(words)
-    return found
-
-
-@st.composite
-def recipes(draw: st.DrawFn) -> dict[str, Any]:
-    """Nested values of a recipe in which everything given has an effect."""
-    training = Recipe.model_fields["training"].annotation
-    assert isinstance(training, type)
-    groups = {name: field.annotation for name, field in training.model_fields.items()}  # pyright: ignore
-    values: dict[str, Any] = {}
-    for name, section in (("data", DataRecipe), ("model", ModelRecipe)):
-        values[name] = draw(st.fixed_dictionaries({}, optional=settable(section)))
-    values["training"] = draw(st.fixed_dictionaries({}, optional=settable(training)))
-    for name, group in groups.items():
-        if isinstance(group, type) and issubclass(group, BaseModel):
-            values["training"][name] = draw(st.fixed_dictionaries({}, optional=settable(group)))
-    values["training"]["steps" if draw(st.booleans()) else "seconds"] = draw(st.integers(1, 1000))
-    return without_idle(values)
-
-
-def without_idle(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` without what would be refused for having no effect, one after the other."""
-    for _ in range(40):
-        try:
-            read_recipe(values)
-            return values
-        except UserError as problem:
-            key = problem.fact.split(" ")[0]
-            assert "has no effect" in problem.fact or "belongs to" in problem.fact, problem
-            *path, name = key.split(".")
-            part = values
-            for step in path:
-                part = part[step]
-            del part[name]
-    raise AssertionError("never accepted")
 
 
 # --- TOML -------------------------------------------------------------------------------------------------------------
@@ -144,7 +62,7 @@ def test_every_key_that_was_given_is_in_the_file_with_its_value(values: dict[str
 
 @given(recipes(), st.sampled_from(["data", "model", "training", "training.optimizer"]))
 def test_an_unknown_key_is_refused_with_the_nearest(values: dict[str, Any], section: str) -> None:
-    wrong = merged(values, settings_of(f"{section}.no_such_key", 1))
+    wrong = merged(values, nested(f"{section}.no_such_key", 1))
     found = message(wrong)
     assert f'There is no setting "{section}.no_such_key"' in found or "has no effect" in found
 
@@ -161,7 +79,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(values: dict[str, Any], sect
     ],
 )
 def test_a_misspelled_key_is_answered_with_the_right_one(key: str, near: str) -> None:
-    found = message(settings_of(key, 1))
+    found = message(nested(key, 1))
     assert f'There is no setting "{key}".' in found
     assert f'"{near}"' in found.partition("Did you mean")[2]
 
@@ -198,17 +116,15 @@ def test_a_misspelled_key_is_answered_with_the_right_one(key: str, near: str) ->
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_in_words(key: str, value: object, parts: list[str]) -> None:
-    found = message(settings_of(key, value))
+    found = message(nested(key, value))
     assert [part for part in parts if part not in found] == []
     assert "\x1b" not in found
 
 
 def test_a_key_is_called_what_the_person_called_it() -> None:
-    assert "--d cannot be 0." in message(settings_of("model.d", 0), {"model.d": "--d"})
+    assert "--d cannot be 0." in message(nested("model.d", 0), {"model.d": "--d"})
     names = {"data.vocab_size": "--vocab-size"}
-    assert "--vocab-size has no effect: each character is a token." in message(
-        settings_of("data.vocab_size", 300), names
-    )
+    assert "--vocab-size has no effect: each character is a token." in message(nested("data.vocab_size", 300), names)
 
 
 @pytest.mark.parametrize(
@@ -284,67 +200,6 @@ def test_of_two_settings_of_one_key_the_second_counts_and_no_other_is_lost(
     kept = {key: number for key, number in first.items() if key not in second}
     replaced = {key for key in kept if key in b or not isinstance(b.get(key.split(".")[0], {}), dict)}
     assert found == {key: number for key, number in kept.items() if key not in replaced} | second
-
-
-FILE = "[model]\nd = 32\nheads = 2\nblocks = 3\n[training]\nsteps = 7\nseed = 1\n"
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text(FILE)
-    return path
-
-
-def test_defaults_yield_to_the_file_the_file_to_options_and_options_to_set(file: Path) -> None:
-    given = {"--blocks": 4, "--seed": 2, "--heads": None}
-    recipe = recipe_of(given, file, ["training.seed=3"], TEXT)
-    assert (recipe.training.batch, recipe.model.context) == (16, 64)
-    assert (recipe.model.d, recipe.model.heads, recipe.training.steps) == (32, 2, 7)
-    assert recipe.model.blocks == 4
-    assert recipe.training.seed == 3
-
-
-@pytest.mark.parametrize(
-    ("given", "assignments", "bound"),
-    [
-        ({}, [], (7, None)),
-        ({"--seconds": 2.0}, [], (None, 2.0)),
-        ({"--steps": 5}, [], (5, None)),
-        ({"--seconds": 2.0}, ["training.steps=9"], (9, None)),
-        ({}, ["training.seconds=9"], (None, 9.0)),
-    ],
-)
-def test_a_bound_of_the_run_replaces_the_one_before_it(
-    file: Path, given: dict[str, Any], assignments: list[str], bound: tuple[int | None, float | None]
-) -> None:
-    recipe = recipe_of(given, file, assignments, TEXT)
-    assert (recipe.training.steps, recipe.training.seconds) == bound
-
-
-def test_both_bounds_at_once_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="Both --seconds and --steps"):
-        recipe_of({"--seconds": 2.0, "--steps": 3}, None, [], TEXT)
-    with pytest.raises(UserError, match="exactly one of steps and seconds"):
-        recipe_of({}, None, ["training.steps=3", "training.seconds=4"], TEXT)
-
-
-def test_another_kind_of_schedule_replaces_the_whole_schedule() -> None:
-    assert recipe_of({}, None, [], CLINIC).training.schedule.floor == 0
-    recipe = recipe_of({}, None, ["training.schedule.kind=constant"], CLINIC)
-    assert recipe.training.schedule.model_dump() == {"kind": "constant", "warmup": 0.1}
-
-
-def test_every_option_stands_for_a_key_that_exists() -> None:
-    values = {"--tokenizer": "bytes", "--vocab-size": 300, "--isolated": True, "--field": "a", "--learning-rate": 0.1,
-              "--steps": None, "--seconds": 1.0, "--lang": None}  # fmt: skip
-    given = {option: values.get(option, 4) for option in OPTIONS}
-    written = tomllib.loads(recipe_of(given, None, [], TEXT).toml())
-    for option, value in given.items():
-        part: Any = written
-        for name in OPTIONS[option].split("."):
-            part = part.get(name) if value is None else part[name]
-        assert part == value, option
 
 
 @pytest.mark.parametrize(
@@ -436,15 +291,3 @@ def test_every_option_of_the_model_is_tested_above() -> None:
 def test_heads_that_do_not_divide_d_are_answered_with_those_that_do() -> None:
     with pytest.raises(UserError, match=r"5 heads do not divide d = 64.*Use 2 or 4 or 8 heads"):
         decoder("heads=5")
-
-
-@given(recipes())
-def test_the_size_that_is_compared_with_the_memory_is_that_of_the_matrices(values: dict[str, Any]) -> None:
-    recipe = read_recipe(values)
-    try:
-        config = recipe.model.config(20)
-    except UserError:
-        return
-    model = Decoder(config, torch.Generator().manual_seed(0))
-    matrices = sum(p.numel() for name, p in model.named_parameters() if re.match(r"W_|[EPU]$", name.rpartition(".")[2]))
-    assert size_of(recipe.model, 20)[0] == matrices

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UserError, did_you_mean
 from ..text.visible import visible
-from .settings import IDLE
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from .settings import WithoutEffect
 
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
@@ -29,9 +26,9 @@ _SHOWN = 40  # characters of a value
 
 
 def setting_fault(
-    fault: ErrorDetails, names: Mapping[str, str], known: Sequence[str], sections: Sequence[str]
+    fault: Mapping[str, Any], names: Mapping[str, str], known: Sequence[str], sections: Sequence[str]
 ) -> UserError:
-    """The first thing wrong with a recipe; ``names`` is what keys are called to the person who gave them.
+    """What to say of ``fault`` (as of pydantic's ``errors()``) in a recipe; ``names`` is what keys are called to the person who gave them.
 
     ``known`` are all keys that can be set, ``sections`` the groups that they are in.
     """
@@ -39,11 +36,12 @@ def setting_fault(
     said = visible(names.get(key, key), keep="")
     if kind == "extra_forbidden":
         return UserError(f'There is no setting "{said}".', "", did_you_mean(key, [*sections, *known]))
-    if kind == IDLE:
-        own = f"{key}.{context['name']}".lstrip(".")
-        return UserError(f"{names.get(own, own)} {context['why']}.", "", "Leave it out, or change the other.")
     if kind == "value_error":  # said of a whole section, or of the recipe, by a rule of its own
-        message = str(context["error"])
+        broken = context["error"]
+        if isinstance(broken, WithoutEffect):
+            own = f"{key}.{broken.name}".lstrip(".")
+            return UserError(f"{names.get(own, own)} {broken.why}.", "", "Leave it out, or change the other.")
+        message = str(broken)
         return UserError(f"{said}: {message}." if said else f"{message}.", "", _HELP)
     if kind == "missing":
         return UserError(f"{said or 'A recipe'} is missing.", "", _HELP)

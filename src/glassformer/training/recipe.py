@@ -21,14 +21,13 @@ from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from ..errors import UserError
 from ..model import DecoderConfig, read_config
 from ..text.visible import visible
 from .config import NONE, TrainingConfig
 from .faults import setting_fault
-from .settings import IDLE, Settings
+from .settings import Settings, WithoutEffect
 
 Size = Annotated[int, Field(ge=1, lt=2**31)]
 
@@ -162,8 +161,7 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _context_of_a_language(self) -> Recipe:
         if self.data.clinic is not None and "context" in self.model.model_fields_set:
-            why = "has no effect: it is the longest sentence of the clinic language"
-            raise PydanticCustomError(IDLE, "{name} {why}", {"name": "model.context", "why": why})
+            raise WithoutEffect("model.context", "has no effect: it is the longest sentence of the clinic language")
         return self
 
     def toml(self) -> str:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
 
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 """From 1 up, as far as machines count."""
 
-IDLE = "idle"
-"""The type of the error that a setting without effect is; its context has the ``name`` and ``why``."""
+
+class WithoutEffect(ValueError):
+    """The setting ``name`` would be ignored; ``why`` goes on after its name: "has no effect: ..."."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} {why}")
+        self.name = name
+        self.why = why
 
 
 class Settings(BaseModel):
@@ -29,7 +34,7 @@ class Settings(BaseModel):
     def _nothing_without_effect(self) -> Settings:
         for name, why in self.idle().items():
             if name in self.model_fields_set:
-                raise PydanticCustomError(IDLE, "{name} {why}", {"name": name, "why": why})
+                raise WithoutEffect(name, why)
         return self
 
     @model_serializer(mode="wrap")
