@@ -29,12 +29,26 @@ if TYPE_CHECKING:
         PositionConfig,
         definitions,
     )
-    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24, train
+    from .tracing import (
+        SGD,
+        AdamW,
+        ToySettings,
+        Trace,
+        load_trace,
+        save_trace,
+        trace,
+        trace_run,
+        trace_toy24,
+        train,
+        update_batch,
+    )
     from .training import TrainingConfig, load_run
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SGD",
+    "AdamW",
     "AttentionConfig",
     "Decoder",
     "DecoderConfig",
@@ -57,10 +71,13 @@ __all__ = [
     "trace_run",
     "trace_toy24",
     "train",
+    "update_batch",
 ]
 
 PUBLIC = MappingProxyType(
     {
+        "SGD": "tracing",
+        "AdamW": "tracing",
         "AttentionConfig": "model",
         "Decoder": "model",
         "DecoderConfig": "model",
@@ -83,6 +100,7 @@ PUBLIC = MappingProxyType(
         "trace_run": "tracing",
         "trace_toy24": "tracing",
         "train": "tracing",
+        "update_batch": "tracing",
     }
 )
 """The home of each public name: a module or package below ``glassformer``."""

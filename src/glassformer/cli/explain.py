@@ -14,7 +14,7 @@ from ..notation.tree import Idx, Ref, refs
 from ..text.visible import visible
 from .console import both_names, number, write
 from .subject import Language, Request, open_subject
-from .trace import Cells, Eta, Subject, Target, Tokens, rate_of
+from .trace import Cells, Chosen, Eta, Subject, Target, Tokens, rate_of
 from .words import EXPLAIN
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ def explain_command(
     tokens: Tokens = None,
     target: Target = None,
     eta: Eta = None,
+    optimizer: Chosen = None,
     lang: Annotated[Language, typer.Option(help="Language of names.")] = Language.en,
 ) -> None:
     """Show one number: formula, this run's operands, result, what was recorded, and three witnesses for a gradient."""
-    trace = open_subject(Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta)))
+    trace = open_subject(Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer))
     id, face, index = trace.program.reference(cell)
     if index is None:
         shape = trace.program.shape(id)
