@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         trace_run,
         trace_toy24,
         train,
-        update_batch,
     )
     from .training import TrainingConfig, load_run
 
@@ -71,7 +70,6 @@ __all__ = [
     "trace_run",
     "trace_toy24",
     "train",
-    "update_batch",
 ]
 
 PUBLIC = MappingProxyType(
@@ -100,7 +98,6 @@ PUBLIC = MappingProxyType(
         "trace_run": "tracing",
         "trace_toy24": "tracing",
         "train": "tracing",
-        "update_batch": "tracing",
     }
 )
 """The home of each public name: a module or package below ``glassformer``."""

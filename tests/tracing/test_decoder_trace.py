@@ -159,7 +159,7 @@ def test_an_in_place_edit_after_saying_is_an_error():
 def test_the_public_function_traces_a_model_from_plain_ids():
     run = glassformer.trace(toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
     assert round(float(run["W_Q.grad[1,0]"]), 6) == 0.133562
-    with pytest.raises(UserError, match="differs in length"):
+    with pytest.raises(UserError, match="differ in length"):
         glassformer.trace(toy24_model(), [0, 1], targets=[1])
     with pytest.raises(UserError, match="No position is scored"):
         glassformer.trace(toy24_model(), [0])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..notation import Program, key, run
+from ..notation import EvaluationError, Program, key, run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,7 +34,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Coincidence:
-    """Two parameters with the same gradient, and how far apart their gradients are once the step is made."""
+    """Two parameters with the same gradient, and how far apart those are once the step is made (NaN: it left float64)."""
 
     a: str
     b: str
@@ -75,7 +76,10 @@ def coincidences(
     if not pairs:
         return ()
     moved = {**leaves, **{id: values[key(id, "new")] for id in parameters}}
-    after = run(program.statements, {**moved, "loss.L.grad": np.ones(())}, program.scalars)
+    try:
+        after = run(program.statements, {**moved, "loss.L.grad": np.ones(())}, program.scalars)
+    except EvaluationError:  # the step left float64
+        return tuple(Coincidence(a, b, math.nan) for a, b in pairs)
     gradient = {id: after[key(id, "grad")].squeeze() for pair in pairs for id in pair}
     return tuple(Coincidence(a, b, float(np.abs(gradient[a] - gradient[b]).max())) for a, b in pairs)
 

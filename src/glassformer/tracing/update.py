@@ -9,13 +9,14 @@ another, and how the loss runs along the step.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notation import Program, Statement, evaluate, key, run
+from ..notation import EvaluationError, Program, Statement, evaluate, key, run
 from ..notation.tree import Add, Idx, Ref
 from .attribution import ORDERS, Attribution, By, attribute, groups_of, usual
 from .optimizers import targets_of
@@ -80,9 +81,7 @@ def analyse(program: Program, update: Sequence[Statement], values: Mapping[str, 
     steps = steps_of(program, update, values)
     predicted = {id: float((values[key(id, "grad")] * steps[id]).sum()) for id in parameters}
 
-    @functools.cache
-    def change(moved: frozenset[str]) -> float:
-        return loss_of(program, values, {id: values[key(id, "new")] for id in moved}) - loss
+    change = functools.cache(functools.partial(_change, program, values, loss))
 
     return UpdateAnalysis(
         eta,
@@ -106,12 +105,17 @@ def shares_of(trace: Trace, by: By, *, orders: int = ORDERS, seed: int = 0) -> A
     program, values = trace.program, trace.values
     steps = steps_of(program, trace.update, values)
     predicted = {id: float((values[key(id, "grad")] * step).sum()) for id, step in steps.items()}
-    loss = loss_of(program, values, {})
-
-    def change(moved: frozenset[str]) -> float:
-        return loss_of(program, values, {id: values[key(id, "new")] for id in moved}) - loss
-
+    change = functools.partial(_change, program, values, loss_of(program, values, {}))
     return attribute(groups_of(trace.parameters, by), predicted, change, by=by, orders=orders, seed=seed)
+
+
+def _change(program: Program, values: Mapping[str, Array], loss: float, moved: frozenset[str]) -> float:
+    """The exact change of ``loss`` when the parameters ``moved`` take their new values; NaN where float64 is left."""
+    try:
+        return loss_of(program, values, {id: values[key(id, "new")] for id in moved}) - loss
+    except EvaluationError:
+        # Scores of a step without measure are all minus infinity, whatever the joint step gives.
+        return math.nan
 
 
 def steps_of(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> dict[str, Array]:

@@ -56,8 +56,8 @@ def clipping_statements(program: Program) -> tuple[Statement, ...]:
     """The squared norms, their sum, the factor, and ``ID.clipped`` for every parameter; they need the scalar ``clip``."""
     parameters = [placed for placed in program.quantities.values() if placed.quantity.kind is Kind.PARAMETER]
     squares = tuple(_statement(SQUARES, p, f"{p.id}.squares", _squares(p), ()) for p in parameters)
-    total = tuple(Ref(s.target, "", ()) for s in squares)
-    norm = _with(parse_expression(NORM.text), "squares", Add(total) if len(total) > 1 else total[0])
+    first, *others = (Ref(s.target, "", ()) for s in squares)
+    norm = _with(parse_expression(NORM.text), "squares", Add((first, *others)) if others else first)
     kept = opened(parse_expression(KEPT.text), {"norm": NORM_ID}, ())
     shared = (_statement(NORM, None, NORM_ID, norm, ()), _statement(KEPT, None, KEPT_ID, kept, ()))
     return (*squares, *shared, *(_shortened(p) for p in parameters))

@@ -11,8 +11,8 @@ import { Explainer } from "./cell.ts";
 import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { magnitudeOf } from "./magnitude.ts";
-import { children } from "./tree.ts";
 import { type Naming, Store, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { namesIn } from "./tree.ts";
 
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
@@ -37,11 +37,6 @@ export interface Sequential {
 interface Passes {
   forward: Step[];
   wrongOrder: Step[];
-}
-
-/** The quantities that an expression reads. */
-function namesIn(expr: Expr): string[] {
-  return [...(expr[0] === "ref" ? [expr[1]] : []), ...children(expr).flatMap(namesIn)];
 }
 
 export class Engine {
@@ -274,7 +269,7 @@ export class Engine {
     for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
     this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
     const parameters = new Set(this.parameters);
-    const lines = new Set(this.ownLines().map(({ target }) => target));
+    const lines = new Set(this.statements.update.flatMap(({ target, consumer }) => (target === consumer ? [] : [target])));
     const own: Naming = (id, face) =>
       face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && this.recorded.has(id) ? id : `${keyOf(id, face)}.probe`;
     // The wrong order of updating reads the forward values of the run, but parameters as they stand. Moments before the
@@ -288,11 +283,6 @@ export class Engine {
       wrongOrder: compileStatements(this.wrongOrder(), this.store, mixed),
     };
     return this.probe;
-  }
-
-  /** The lines of the optimizer that belong to one parameter. */
-  private ownLines(): Statement[] {
-    return this.statements.update.filter(({ target, consumer }) => target !== consumer && this.parameters.includes(consumer));
   }
 
   /** The backward statements, each parameter's update right after its last contribution (parameters first in a part). */
