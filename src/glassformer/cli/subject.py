@@ -92,10 +92,9 @@ def _update(request: Request) -> Update | None:
     """The step asked for where it is not the run's own; None leaves gradient descent at its usual rate."""
     from ..tracing import SGD, AdamW
 
-    rate = {} if request.eta is None else {"lr": request.eta}
     if request.optimizer is Optimizer.adamw:
-        return AdamW(**rate)
-    return SGD(**rate) if rate else None
+        return AdamW() if request.eta is None else AdamW(lr=request.eta)
+    return None if request.eta is None else SGD(lr=request.eta)
 
 
 def _run(request: Request) -> Trace:
