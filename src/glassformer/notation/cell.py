@@ -114,7 +114,8 @@ def _statements(
     updated = tuple(s for s in updates if s.target == id and s.face == "new")
     if face == "new" or (face == "after" and updated):
         return updated
-    statement = program.definition(id)
+    # A line of the optimizer is defined beside the model, not in it.
+    statement = program.definition(id) or next((s for s in updates if s.target == id and not s.face), None)
     if statement is None:
         return ()
     return (_after(statement, values),) if face == "after" else (statement,)
