@@ -28,9 +28,10 @@ _SHOWN = 40  # characters of a value
 def setting_fault(
     fault: Mapping[str, Any], names: Mapping[str, str], known: Sequence[str], sections: Sequence[str]
 ) -> UserError:
-    """What to say of ``fault`` (as of pydantic's ``errors()``) in a recipe; ``names`` is what keys are called to the person who gave them.
+    """What to say of ``fault`` (as of pydantic's ``errors()``) in a recipe.
 
-    ``known`` are all keys that can be set, ``sections`` the groups that they are in.
+    ``names`` is what keys are called to the person who gave them; ``known`` are all keys that can be set, ``sections`` the
+    groups that they are in.
     """
     key, kind, context = ".".join(map(str, fault["loc"])), fault["type"], fault.get("ctx", {})
     said = visible(names.get(key, key), keep="")
