@@ -27,6 +27,9 @@ _PLANES = 17
 _SURROGATES = range(0xD800, 0xE000)
 
 hard_texts = st.lists(st.sampled_from(NASTY) | st.characters(exclude_categories=["Cs"]), max_size=30).map("".join)
+long_runs = st.lists(st.tuples(st.sampled_from([*NASTY, "a", "1", "!", " "]), st.integers(1, 70)), max_size=4).map(
+    lambda parts: "".join(part * count for part, count in parts)
+)
 hard_bytes = st.lists(st.sampled_from(BYTES) | st.binary(max_size=3), max_size=12).map(b"".join)
 
 

@@ -80,7 +80,7 @@ def layers_of(kind: str, layer: LayerConfig) -> tuple[LayerConfig, ...]:
     return (layer, LayerConfig(attention=attention, ffn=other if layer.ffn is None else None), layer)
 
 
-def position_of(kind: str) -> PositionConfig:
+def position_of(kind: Any) -> PositionConfig:
     """A base far from the usual one for the kinds that have a base."""
     return PositionConfig(kind=kind, base=50.0) if kind in ("sinusoidal", "rope") else PositionConfig(kind=kind)
 

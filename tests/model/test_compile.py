@@ -11,18 +11,22 @@ import pytest
 COMPILED = """
 import sys
 import torch
-from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, LayerConfig, PositionConfig
+from glassformer.model import (
+    AttentionConfig, Decoder, DecoderConfig, DropoutConfig, FeedForwardConfig, LayerConfig, PositionConfig,
+)
 
 blocks = int(sys.argv[1])
 attention, ffn = AttentionConfig(heads=2, d_k=2, d_v=2, kv_heads=1), FeedForwardConfig(d_ff=4)
-near = attention.model_copy(update={"window": 2})
+near = attention.model_copy(update={"window": 2, "qk_norm": True})
+dropout = {"alike": DropoutConfig(), "alternating": DropoutConfig(embedding=0.3, attention=0.3, residual=0.3)}
 tokens, targets = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]]), torch.ones((2, 4), dtype=torch.int64)
 segments = {"one text": None, "packed": torch.tensor([[0, 0, 1, 1], [5, 6, 6, 6]])}
 layers = {"alike": [attention], "alternating": [attention, near]}
 
 for kind, cycle in layers.items():
     parts = tuple(LayerConfig(attention=cycle[k % len(cycle)], ffn=ffn) for k in range(blocks))
-    config = DecoderConfig(vocab_size=5, context=4, d=4, layers=parts, position=PositionConfig(kind="rope"))
+    config = DecoderConfig(vocab_size=5, context=4, d=4, layers=parts, position=PositionConfig(kind="rope"),
+                           dropout=dropout[kind])
     model = Decoder(config)
     for rows, numbers in segments.items():
         graphs = []
@@ -34,6 +38,7 @@ for kind, cycle in layers.items():
         gradients = []
         for run in (model, compiled):
             model.zero_grad()
+            torch.manual_seed(0)
             loss = run(tokens, targets, segments=numbers).loss
             loss.backward()
             gradients.append([loss.detach(), *(p.grad.clone() for p in model.parameters())])

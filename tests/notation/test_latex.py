@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+from decoders import decoder_config
 from glassformer.model import (
     AttentionConfig,
     DecoderConfig,
+    DropoutConfig,
     FeedForwardConfig,
     HeadConfig,
     LayerConfig,
@@ -126,6 +128,14 @@ def test_heads_and_layers_are_superscripts_where_there_are_several(deep: Program
     assert r"\sum_{h=1}^{H} \sum_{e=1}^{d_v} Z^{(1,h)}_{ie} [W_O^{(1,h)}]_{er} + [b_O^{(1)}]_r" in forward(
         deep, "blocks.0.attn.O"
     )
+
+
+def test_a_set_for_each_head_has_the_head_above_and_the_row_below() -> None:
+    config = decoder_config(dropout=DropoutConfig(embedding=0.1, attention=0.1))
+    program = definitions(config, 3, dropout=True)
+    assert r"& j \in [\mathcal D_A^{(1,h)}]_i \\" in forward(program, "blocks.0.attn.A_D")
+    assert r"& r \notin [\mathcal D_X]_i" in forward(program, "embed.X_D")
+    assert r"\frac{X_{ir}}{1 - p_{\mathrm{embed}}}" in forward(program, "embed.X_D")
 
 
 def test_two_masks_are_told_apart_and_no_symbol_has_two_subscripts() -> None:

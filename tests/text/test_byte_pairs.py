@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 from tokenizers import Tokenizer as HuggingFace
@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as HuggingFace
 from glassformer.errors import UserError
 from glassformer.text import BytePairTokenizer, Tokenizer, byte_pairs, last_border, read_tokenizer, tokenizer_config
 from glassformer.text.byte_pairs import LONGEST, PATTERN, SMALLEST
-from hard_texts import hard_bytes, hard_texts
+from hard_texts import hard_bytes, hard_texts, long_runs
 
 TRAINING = (
     "患者服用华法林后出现黑便。老人停用阿司匹林后没有头晕，患者没有恶心。",
@@ -156,6 +156,10 @@ def test_with_room_for_a_few_only_the_most_frequent_are_learnt() -> None:
     ]
 
 
+def test_a_pair_of_characters_that_had_no_room_themselves_is_no_token() -> None:
+    assert BytePairTokenizer.train(["的的 "] * 30, 260).vocab_size == SMALLEST
+
+
 @given(st.lists(hard_texts, max_size=8), st.integers(0, 60))
 def test_whatever_the_texts_tokens_are_whole_characters_or_parts_of_one_and_fit(texts: list[str], room: int) -> None:
     tokenizer = BytePairTokenizer.train(texts * 2, SMALLEST + room)
@@ -226,6 +230,7 @@ def test_the_pieces_of_a_text_are_short_and_are_the_text(text: str) -> None:
         ("They'd say 'they go'", ["They", "'d", " say", " '", "they", " go", "'"]),
         ("患者用Python写的程序，出现黑便。", ["患者用", "Python", "写的程序", "，", "出现黑便", "。"]),
         ("コーヒー 1234567 x=1", ["コーヒー", " 123", "456", "7", " x", "=", "1"]),
+        ("\n'tis 'Tis", ["\n", "'", "tis", " '", "Tis"]),
         ("a\n\n  b \u0301क्षि", ["a", "\n\n ", " b", " \u0301क्षि"]),
         ("a<eos>b", ["a", "<", "eos", ">", "b"]),
     ],
@@ -245,18 +250,18 @@ def test_a_long_text_without_spaces_is_handed_on_in_small_parts_and_pieces(unit:
     assert max(len(piece) for piece in pieces(parts[1])) <= LONGEST + 1
 
 
-@given(hard_texts, hard_texts, st.integers(1, 80), tokenizers)
-def test_what_stands_before_a_border_is_encoded_as_if_the_rest_were_there(
-    text: str, more: str, chunk: int, tokenizer: BytePairTokenizer
-) -> None:
-    ids, waiting = [], ""
-    for start in range(0, len(text + more), chunk):
-        waiting += (text + more)[start : start + chunk]
+@example(" " + "a" * 99, 32)
+@example(" " * 64 + "a", 33)
+@given(long_runs | hard_texts, st.integers(1, 80))
+def test_a_text_cut_at_a_border_has_the_same_pieces_whatever_follows(text: str, chunk: int) -> None:
+    found, waiting = [], ""
+    for start in range(0, len(text), chunk):
+        waiting += text[start : start + chunk]
         border = last_border(waiting)
-        assert border > 0 or len(waiting) < LONGEST + 2
-        ids += tokenizer.ids(waiting[:border]).tolist()
+        assert border > 0 or len(waiting) < LONGEST + 1
+        found += pieces(waiting[:border])
         waiting = waiting[border:]
-    assert ids + tokenizer.ids(waiting).tolist() == tokenizer.ids(text + more).tolist()
+    assert found + pieces(waiting) == pieces(text)
 
 
 @given(st.lists(hard_texts, min_size=1, max_size=4), st.integers(40, 90))
@@ -279,6 +284,11 @@ def test_hugging_face_reads_its_json_and_gives_the_same_ids(text: str, tokenizer
     assert encoding.ids == tokenizer.ids(text).tolist()
     assert theirs.decode(encoding.ids, skip_special_tokens=False) == text
     assert tuple(theirs.token_to_id(mark) for mark in ("<bos>", "<eos>", "<pad>")) == tokenizer.specials
+
+
+@given(st.lists(st.integers(0, TOKENIZER.vocab_size - 1), max_size=30))
+def test_hugging_face_decodes_any_ids_alike(ids: list[int]) -> None:
+    assert HuggingFace.from_str(TOKENIZER.to_json()).decode(ids) == TOKENIZER.decode(ids)
 
 
 def test_read_again_it_is_the_same() -> None:

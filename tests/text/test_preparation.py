@@ -84,7 +84,7 @@ def test_one_document_is_cut_by_position_and_scored_from_the_cut(text: str, size
         kept = len(text) - max(1, round(len(text) / 10))
         assert found.tokenizer.decode(train) == text[:kept]
         assert found.tokenizer.decode(held_out) == text[kept - 1 :]
-        scored = [t for batch in found.corpus.validation(5, 2) for t in batch.targets[batch.scored]]
+        scored = [t for batch in found.corpus.validation(5, 2) for t in batch.targets[batch.scored].tolist()]
         assert found.tokenizer.decode(scored) == text[kept:]
         assert "the last" in found.corpus.describe()
 
@@ -104,7 +104,7 @@ def test_equal_documents_are_cut_by_position_and_stay_documents() -> None:
     assert train == ["ab"] * 9
     assert held_out == ["", "ab"]
     assert found.facts["split"]["rule"] == "position"
-    scored = [t for b in found.corpus.validation(9, 2) for t in b.targets[b.scored]]
+    scored = [t for b in found.corpus.validation(9, 2) for t in b.targets[b.scored].tolist()]
     assert found.tokenizer.decode(scored) == "ab"
 
 

@@ -108,6 +108,7 @@ def test_tracing_leaves_the_model_as_it_was():
 
 def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
     from glassformer.model import block
+    from glassformer.tracing import SGD
     from glassformer.tracing.audit import audit
     from glassformer.tracing.trace import sample_of
 
@@ -118,7 +119,7 @@ def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
         return original(self, X, *others)
 
     monkeypatch.setattr(block.Block, "forward", with_something_unsaid)
-    found = audit(decoder(), sample_of(TOKENS, TARGETS, SCORED), 0.1)
+    found = audit(decoder(), sample_of(TOKENS, TARGETS, SCORED), SGD(lr=0.1))
     assert any("aten.sin" in line for line in found.uncovered)
 
 

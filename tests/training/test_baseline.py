@@ -134,7 +134,9 @@ def test_model_and_bigram_are_measured_on_the_same_positions(isolated: bool) -> 
     corpus = Corpus(stream(ids, BOS), stream(documents(20, seed=1), BOS), isolated=isolated)
     model = fit_bigram(corpus.train, 6)
     batches = list(held_out(corpus, 8))
-    scored = [(v, w) for b in batches for v, w in zip(b.tokens[b.scored], b.targets[b.scored], strict=True)]
+    scored = [
+        pair for b in batches for pair in zip(b.tokens[b.scored].tolist(), b.targets[b.scored].tolist(), strict=True)
+    ]
     assert len(scored) == (documents(20, seed=1)[1:] != BOS).sum()
     mean = -np.mean([math.log(model.probabilities(v)[w]) for v, w in scored])
     assert model.loss(batches) == pytest.approx(mean, rel=1e-12)

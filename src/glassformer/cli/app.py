@@ -13,6 +13,7 @@ from .data import data_app
 from .explain import explain_command
 from .formula import formula_command
 from .generate import generate_command
+from .probe import probe_command
 from .stopping import StoppedAtOnce
 from .trace import trace_command
 from .train import train_command
@@ -40,6 +41,7 @@ app.command("formula")(formula_command)
 app.command("train")(train_command)
 app.command("generate")(generate_command)
 app.add_typer(data_app)
+app.command("probe")(probe_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -117,8 +117,8 @@ class TextSubject:
         # The sample continues a line break where there is one, so that it starts like a line of the text.
         start = "" if self.begin else "\n" if "\n" in self.tokenizer.texts else self._phrase(model)[:1]
         prompt = prompt_ids(self.tokenizer, start, self.begin)
-        ids: list[int] = []
-        for token in generate(model, prompt, SAMPLE, temperature=TEMPERATURE, seed=self.seed):
+        ids, unwritten = list[int](), self.tokenizer.specials.unwritten
+        for token in generate(model, prompt, SAMPLE, temperature=TEMPERATURE, seed=self.seed, excluded=unwritten):
             if token == self.tokenizer.end_of_text:
                 break
             ids.append(token)

@@ -20,32 +20,15 @@ import numpy as np
 
 from .compose import prune
 from .differentiate import ZERO, Letters, derivative, derivative_contribution, inline_folded, separate
-from .evaluate import EvaluationError, evaluate, key
+from .evaluate import key
 from .latex import expr_latex
 from .operands import Array, complete, draw, draw_key
 from .parse import parse_expression, parse_lines
 from .program import Placed, Program, Statement
 from .quantity import Quantity
-from .symbols import style_of
+from .steps import DIFFER, ChainReport, Line, Step, StepReport, compare, distance
+from .symbols import Style, style_of
 from .tree import Add, Bool, Cmp, Cond, Expr, Idx, refs, rename_names, substitute_letters, to_json, transform
-
-AGREE = 1e-12
-DIFFER = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One line of a derivation and why it equals the line before.
-
-    ``text`` is an expression in the short names of the part (empty for the last line, which is the definition).
-    ``relies_on`` names the quantities (``p``) or gradients (``S.grad``) whose definitions the step uses: with any, the
-    reason is a condition.
-    """
-
-    text: str
-    en: str
-    zh: str
-    relies_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +53,6 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A step with global ids.
-
-    ``names`` are the keys that a condition relies on; ``structural`` marks the condition that nothing else reads the
-    target.
-    """
-
-    expr: Expr
-    en: str
-    zh: str
-    names: tuple[str, ...]
-    structural: bool = False
-
-    @property
-    def condition(self) -> bool:
-        return bool(self.names) or self.structural
-
-
-@dataclass(frozen=True, slots=True)
 class PlacedChain:
     """A chain in one program: what it derives, its letters, its lines.
 
@@ -103,35 +67,23 @@ class PlacedChain:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """``err`` between a line and the one above; ``broken`` the same with the condition broken (None for a rule)."""
-
-    index: int
-    err: float
-    broken: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChainReport:
-    """What became of a chain; ``problems`` is empty when every step holds."""
-
-    id: str
-    steps: tuple[StepReport, ...]
-    problems: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        return not self.problems
-
-
 class ChainMisplaced(ValueError):
     """A chain whose quantities this program does not have."""
 
 
 def place_chain(chain: Chain, program: Program) -> PlacedChain:
-    """``chain`` at the first place where its part occurs. Raises ``ChainMisplaced`` when the program lacks it."""
-    homes = _homes(chain, program)
+    """``chain`` at the first place where all it speaks of occurs. Raises ``ChainMisplaced`` when there is none."""
+    refused = ChainMisplaced(f"{chain.id}: there is no {chain.homes[0].name} here")
+    for first in program.quantities.values():
+        if first.quantity is chain.homes[0]:
+            try:
+                return _place(chain, program, _homes(chain, program, first))
+            except ChainMisplaced as error:
+                refused = error
+    raise refused
+
+
+def _place(chain: Chain, program: Program, homes: list[Placed]) -> PlacedChain:
     first = homes[0]
     target = first.names.get(chain.target)
     if target is None:
@@ -142,10 +94,11 @@ def place_chain(chain: Chain, program: Program) -> PlacedChain:
         raise ChainMisplaced(f"{target} has another reader here, and {chain.id} states that it has none")
     letters, last = _definition(program, homes, target)
     opening = _contribution(program, homes, target, letters)
+    names = _names(homes)
     lines = [
         _opening(chain, opening),
-        *(_line(step, _expand(step.text, first), first, program) for step in chain.steps[:-1]),
-        _line(chain.steps[-1], last, first, program),
+        *(_line(step, _expand(step.text, names), names, program) for step in chain.steps[:-1]),
+        _line(chain.steps[-1], last, names, program),
     ]
     return PlacedChain(chain, target, "grad", None, tuple(letters), tuple(lines))
 
@@ -161,32 +114,19 @@ def check_chain(chain: Chain, program: Program, rng: np.random.Generator) -> Cha
 
 def check_placed(placed: PlacedChain, program: Program, rng: np.random.Generator) -> ChainReport:
     """``check_chain`` for a chain that was placed before; operands are drawn anew."""
-    chain, letters = placed.chain, placed.letters
-    steps: list[StepReport] = []
-    problems: list[str] = []
-    free = draw((line.expr for line in placed.lines), program, rng)
-    for name in {name for line in placed.lines for name in line.names} - set(free):
+    chain, lines = placed.chain, placed.lines
+    # What a condition names is drawn freely wherever it is not granted, a constant table too.
+    named = {name for line in lines for name in line.names}
+    free = draw((line.expr for line in lines), program, rng, loose=named)
+    for name in sorted(named - set(free)):
         free[name] = draw_key(name, program, rng)
-    for index in range(1, len(placed.lines)):
-        above, line = placed.lines[index - 1], placed.lines[index]
-        kept = complete(free, line.names, program, rng)
-        err = _distance(above.expr, line.expr, letters, kept, program)
-        broken = None
-        if not err <= AGREE:
-            problems.append(f"{chain.id}: line {index} differs from the line above by {err:.3g}")
-        for name in line.names:
-            loose = complete(free, set(line.names) - {name}, program, rng)
-            differ = _distance(above.expr, line.expr, letters, loose, program)
-            broken = differ if broken is None else min(broken, differ)
-            if not differ > DIFFER:
-                problems.append(f"{chain.id}: line {index} does not need {name} ({differ:.3g})")
-        steps.append(StepReport(index, err, broken))
-    if chain.intruder:
-        broken = _with_intruder(placed, program, free, rng)
-        steps.insert(0, StepReport(0, 0.0, broken))
-        if not broken > DIFFER:
-            problems.append(f"{chain.id}: one more reader of {placed.target} changes nothing ({broken:.3g})")
-    return ChainReport(chain.id, tuple(steps), tuple(problems))
+    report = compare(chain.id, lines, placed.letters, program, lambda names: complete(free, names, program, rng))
+    if not chain.intruder:
+        return report
+    broken = _with_intruder(placed, program, free, rng)
+    idle = f"{chain.id}: one more reader of {placed.target} changes nothing ({broken:.3g})"
+    problems = report.problems if broken > DIFFER else (*report.problems, idle)
+    return ChainReport(chain.id, (StepReport(0, 0.0, broken), *report.steps), problems)
 
 
 def chain_json(chain: Chain, program: Program) -> dict[str, Any]:
@@ -202,28 +142,35 @@ def chain_json(chain: Chain, program: Program) -> dict[str, Any]:
         "face": placed.face,
         "wrt": placed.wrt,
         "letters": [list(pair) for pair in placed.letters],
-        "steps": [
-            {
-                "latex": expr_latex(line.expr, style),
-                "expr": to_json(line.expr),
-                "reason": {"en": line.en, "zh": line.zh},
-                "condition": line.condition,
-            }
-            for line in placed.lines
-        ],
+        "steps": [line_json(line, style) for line in placed.lines],
     }
 
 
-def _homes(chain: Chain, program: Program) -> list[Placed]:
-    """The placed quantities of ``chain.homes``, all at the path where the first of them occurs first."""
-    found: list[Placed] = []
-    for quantity in chain.homes:
-        at = (p for p in program.quantities.values() if p.quantity is quantity)
-        placed = next((p for p in at if not found or p.path == found[0].path), None)
-        if placed is None:
-            raise ChainMisplaced(f"{chain.id}: there is no {quantity.name} here")
-        found.append(placed)
+def line_json(line: Line, style: Style) -> dict[str, Any]:
+    """One line as plain data: formula, tree, reason, whether it is a condition."""
+    return {
+        "latex": expr_latex(line.expr, style),
+        "expr": to_json(line.expr),
+        "reason": {"en": line.en, "zh": line.zh},
+        "condition": line.condition,
+    }
+
+
+def _homes(chain: Chain, program: Program, first: Placed) -> list[Placed]:
+    """The placed quantities of ``chain.homes``: those beside ``first``, or where there is but one."""
+    found = [first]
+    for quantity in chain.homes[1:]:
+        at = [p for p in program.quantities.values() if p.quantity is quantity]
+        beside = [p for p in at if p.path == first.path] or at
+        if len(beside) != 1:
+            raise ChainMisplaced(f"{chain.id}: there is no {quantity.name} at {first.path}")
+        found += beside
     return found
+
+
+def _names(homes: list[Placed]) -> dict[str, str]:
+    """What short names stand for in a chain: those of its first home, then those that only further homes have."""
+    return {name: id for home in reversed(homes) for name, id in home.names.items()}
 
 
 def _opening(chain: Chain, expr: Expr) -> Line:
@@ -237,9 +184,12 @@ def _opening(chain: Chain, expr: Expr) -> Line:
 
 def _definition(program: Program, homes: list[Placed], target: str) -> tuple[Letters, Expr]:
     """The gradient lines of ``target`` beside ``homes``, as one sum in the letters of the first."""
-    written = [s for home in homes for s in program.contributions(target) if s.consumer == home.id]
-    if not written:
-        raise ChainMisplaced(f"nothing at {homes[0].path} sends a gradient to {target}")
+    written = []
+    for home in homes:
+        sent = [s for s in program.contributions(target) if s.consumer == home.id]
+        if not sent:
+            raise ChainMisplaced(f"{home.id} sends no gradient to {target}")
+        written += sent
     letters = written[0].letters
     terms = []
     for s in written:
@@ -292,47 +242,52 @@ def _place_partial(chain: Chain, program: Program, home: Placed, target: str) ->
     statement = program.definition(home.id)
     if statement is None:
         raise ChainMisplaced(f"{home.id} has no definition to differentiate")
-    read = next((r for r in refs(statement.expr) if r.name == target and r.face == ""), None)
+    taken = {chain.partial, *(letter for letter, _ in statement.letters)}
+    expr, _ = separate(statement.expr, statement.letters, {chain.partial})
+    expr = inline_folded(expr, program, taken)
+    read = next((r for r in refs(expr) if r.name == target and r.face == ""), None)
     if read is None:
         raise ChainMisplaced(f"{home.id} does not read {target}")
     dim = program.quantities[target].axes[-1][1]
-    expr, _ = separate(statement.expr, statement.letters, {chain.partial})
     at = (*read.indices[:-1], Idx(chain.partial))
     lines = [Line(derivative(expr, target, at), f"differentiate the definition of {home.quantity.name}",
                   f"对 {home.quantity.name} 的定义求导", ())]  # fmt: skip
-    lines += [_line(step, _expand(step.text, home), home, program) for step in chain.steps]
+    lines += [_line(step, _expand(step.text, home.names), home.names, program) for step in chain.steps]
     return PlacedChain(chain, home.id, "partial", target, (*statement.letters, (chain.partial, dim)), tuple(lines))
 
 
-def _line(step: Step, expr: Expr, home: Placed, program: Program) -> Line:
-    return Line(expr, step.en, step.zh, tuple(_name(name, home, program) for name in step.relies_on))
+def _line(step: Step, expr: Expr, names: Mapping[str, str], program: Program) -> Line:
+    return Line(expr, step.en, step.zh, tuple(_name(name, names, program) for name in step.relies_on))
 
 
-def _name(name: str, home: Placed, program: Program) -> str:
-    """The id that a short name has at ``home``, its face kept: ``S.grad`` is ``blocks.0.attn.S.grad``."""
+def _name(name: str, names: Mapping[str, str], program: Program) -> str:
+    """The id that a short name stands for, its face kept: ``S.grad`` is ``blocks.0.attn.S.grad``."""
     short, _, face = name.partition(".")
-    return key(home.names.get(short) or program.resolve(short), face)
+    return key(names.get(short) or program.resolve(short), face)
 
 
-def _expand(text: str, home: Placed) -> Expr:
+def _expand(text: str, names: Mapping[str, str]) -> Expr:
     """A typed step with global ids; parts that are absent here (an optional bias) drop out, as in definitions."""
     local = parse_expression(text)
-    absent = frozenset(r.name for r in refs(local) if r.name not in home.names)
+    absent = frozenset(r.name for r in refs(local) if r.name not in names)
     expr = prune(local, absent)
     if expr is None:
-        raise ChainMisplaced(f"nothing is left of {text!r} at {home.path}")
-    return rename_names(expr, home.names)
+        raise ChainMisplaced(f"nothing is left of {text!r} here")
+    return rename_names(expr, names)
 
 
 def _with_intruder(
     placed: PlacedChain, program: Program, values: Mapping[str, Array], rng: np.random.Generator
 ) -> float:
     """How far one more reader of the target moves its gradient."""
-    home = _homes(placed.chain, program)[0]
-    line = parse_lines(placed.chain.intruder)[0]
+    chain = placed.chain
+    home = next(
+        p for p in program.quantities.values() if p.quantity is chain.homes[0] and placed.target in p.names.values()
+    )
+    line = parse_lines(chain.intruder)[0]
     assert line.expr is not None
-    names = {r.name: _name(r.name, home, program) for r in refs(line.expr)}
-    id = _name(line.target, home, program)
+    names = {r.name: _name(r.name, home.names, program) for r in refs(line.expr)}
+    id = _name(line.target, home.names, program)
     axes = program.quantities[id].axes
     letters = tuple((letter, dim) for letter, (_, dim) in zip(line.letters, axes, strict=True))
     quantity = program.quantities[id].quantity
@@ -340,16 +295,4 @@ def _with_intruder(
     extra = derivative_contribution(reader, placed.target, placed.letters)
     alone = placed.lines[0].expr
     known = {**draw([extra], program, rng), **values}
-    return _distance(alone, Add((alone, extra)), placed.letters, known, program)
-
-
-def _distance(a: Expr, b: Expr, letters: Letters, values: Mapping[str, Array], program: Program) -> float:
-    """``max|a - b| / max|b|``; infinite where either cannot be computed."""
-    try:
-        x = evaluate(a, letters, values, program.scalars)
-        y = evaluate(b, letters, values, program.scalars)
-    except EvaluationError:
-        return float("inf")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return float("inf")
-    return float(np.max(np.abs(x - y), initial=0.0) / max(1e-300, float(np.max(np.abs(y), initial=0.0))))
+    return distance(alone, Add((alone, extra)), placed.letters, known, program)

@@ -6,7 +6,7 @@ such a fit has to say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,37 +19,49 @@ from .tree import Add, Cmp, Cond, Div, Expr, Fn, Idx, Mul, Num, Pow, Reduce, Ref
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-def draw(exprs: Iterable[Expr], program: Program, rng: np.random.Generator) -> dict[str, Array]:
-    """A value for every cell that ``exprs`` read: tables are whole numbers in range, masks truth values with at least
-    one true and one false per row where there is room, constants what they are defined to be, quantities that cannot be
-    negative positive, all else normal.
+def draw(
+    exprs: Iterable[Expr],
+    program: Program,
+    rng: np.random.Generator,
+    known: Mapping[str, Array] | None = None,
+    loose: Collection[str] = (),
+) -> dict[str, Array]:
+    """``known`` and a value for every other cell that ``exprs`` read.
+
+    Tables are whole numbers in range, masks truth values with at least one true and one false per row where there is
+    room, constants what they are defined to be (those in ``loose`` are drawn as if they were anything), quantities that
+    cannot be negative positive, all else normal.
     """
-    values: dict[str, Array] = {}
+    values = dict(known or {})
     for expr in exprs:
         for ref in refs(expr):
             name = key(ref.name, ref.face)
-            if name not in values:
-                values[name] = draw_one(ref.name, ref.face, program, rng)
+            if name in values:
+                continue
+            definition = program.definition(ref.name)
+            constant = program.quantities[ref.name].quantity.kind is Kind.CONSTANT and not ref.face
+            if constant and definition is not None and name not in loose:
+                values = draw([definition.expr], program, rng, values, loose)
+                values[name] = evaluate(definition.expr, definition.letters, values, program.scalars)
+            else:
+                values[name] = _draw_one(ref.name, ref.face, program, rng)
     return values
 
 
 def draw_key(name: str, program: Program, rng: np.random.Generator) -> Array:
-    """A value for the key ``name`` (``blocks.0.attn.S.grad``)."""
+    """A value for the key ``name`` (``blocks.0.attn.S.grad``), a constant as if it were anything."""
     id, face = (name, "") if name in program.quantities else name.rsplit(".", 1)
-    return draw_one(id, face, program, rng)
+    return _draw_one(id, face, program, rng)
 
 
-def draw_one(name: str, face: str, program: Program, rng: np.random.Generator) -> Array:
+def _draw_one(name: str, face: str, program: Program, rng: np.random.Generator) -> Array:
     """One value; its shape is that of the quantity."""
-    placed = program.quantities[name]
-    shape = placed.shape(program.scalars)
-    definition = program.definition(name)
-    if placed.quantity.kind is Kind.CONSTANT and not face and definition is not None:
-        read = draw([definition.expr], program, rng)
-        return evaluate(definition.expr, definition.letters, read, program.scalars)
-    if placed.quantity.kind is Kind.INPUT and not face:
+    kind, shape = program.quantities[name].quantity.kind, program.shape(name)
+    if kind in (Kind.INPUT, Kind.CONSTANT) and not face:
         bound = _table_bound(name, program)
-        return _truth(shape, rng) if bound is None else rng.integers(0, bound, shape)
+        if bound is not None:
+            return rng.integers(0, bound, shape)
+        return _truth(shape, rng) if kind is Kind.INPUT else rng.standard_normal(shape)
     if not face and nonnegative(Ref(name, "", ()), program):
         return rng.uniform(0.5, 1.5, shape)
     return rng.standard_normal(shape)
@@ -66,7 +78,7 @@ def complete(
         name = key(statement.target, statement.face)
         if name not in wanted:
             continue
-        known = {**draw([statement.expr], program, rng), **known}
+        known = draw([statement.expr], program, rng, known)
         value = evaluate(statement.expr, statement.letters, known, program.scalars)
         known[name] = known[name] + value if name in begun else value
         begun.add(name)
@@ -74,13 +86,15 @@ def complete(
 
 
 def nonnegative(e: Expr, program: Program) -> bool:
-    """Whether ``e`` can be seen, from its form alone, never to be negative."""
+    """Whether ``e`` can be seen, from its form and the kinds of what it reads alone, never to be negative."""
     match e:
         case Num(value):
             return value >= 0
         case Scalar() | Cmp() | Idx():
             return True
         case Ref(name, "", _):
+            if program.quantities[name].quantity.kind is Kind.PROBABILITY:
+                return True
             definition = program.definition(name)
             return definition is not None and nonnegative(definition.expr, program)
         case Fn(name, args):
@@ -98,7 +112,11 @@ def nonnegative(e: Expr, program: Program) -> bool:
 
 
 def _table_bound(name: str, program: Program) -> int | None:
-    """The size of the axis that the input ``name`` indexes or is compared with; None for a truth value."""
+    """The size of the axis that the table ``name`` indexes or is compared with; its own size where it is a factor.
+
+    None for any other: a truth value, a table of numbers.
+    """
+    counted = program.quantities[name].quantity.kind is Kind.INPUT and bool(program.quantities[name].axes)
     for statement in program.statements:
         scope = dict(statement.letters)
         for node in walk(statement.expr):
@@ -111,6 +129,8 @@ def _table_bound(name: str, program: Program) -> int | None:
                             return int(program.scalars[dim])
                 case Cmp(_, Ref(other, "", _), Idx(letter)) | Cmp(_, Idx(letter), Ref(other, "", _)) if other == name:
                     return int(program.scalars[scope[letter]])
+                case Mul(factors) if counted and any(isinstance(f, Ref) and f.name == name for f in factors):
+                    return int(program.shape(name)[0])
                 case _:
                     pass
     return None

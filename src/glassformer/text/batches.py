@@ -51,6 +51,7 @@ class Data(Protocol):
     def describe(self) -> str: ...
 
 
+@runtime_checkable
 class IdArray(Protocol):
     """A row of token ids that may lie on disk: it has a length, and slices of it are arrays."""
 

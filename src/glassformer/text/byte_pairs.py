@@ -58,7 +58,7 @@ _SPELLINGS = tuple(mark.encode() for mark in (BEGIN, END, PAD))
 _LONGEST_TOKEN = 4 * (LONGEST + 1)  # bytes
 _CHUNK = 1 << 16  # characters handed to the library at a time, which bounds what it keeps for them
 _CHUNKS = 8  # chunks encoded side by side
-_SEEN = LONGEST + 2  # characters that decide where the piece that begins with them ends: a space, 32, one ahead
+_SEEN = LONGEST + 1  # characters that decide where the piece that begins with them ends: a space and 32, or 32 and one
 _PLAIN_BORDER = re.compile(r"(?s:.*)(?:\S(?=[ \n])|[\u4e00-\u9fff](?=[，。]))")  # there a piece always ends
 _PICTURED = re.compile("[\udc80-\udcff]|⟨(?=[0-9A-F]{2}⟩)")
 
@@ -194,7 +194,7 @@ def last_border(text: str) -> int:
     """How much of the beginning of a text can be encoded before the rest is there, as if it were.
 
     ``ids(text[:k])`` followed by ``ids(text[k:] + more)`` are ``ids(text + more)``, whatever ``more`` is. ``text`` must
-    be a beginning itself or what this function left. k is more than 0 from ``LONGEST + 2`` characters on.
+    be a beginning itself or what this function left. k is more than 0 from ``LONGEST + 1`` characters on.
     """
     plain = _PLAIN_BORDER.match(text)
     if plain:

@@ -48,11 +48,11 @@ def _pairs(pieces: Counter[str], room: int) -> tuple[list[Pair], Counter[str]]:
     trainer = trainers.BpeTrainer(vocab_size=len(characters) + room, min_frequency=FEWEST, show_progress=False)
     tokenizer.train_from_iterator(chain.from_iterable(map(repeat, pieces, pieces.values())), trainer)
     pairs: list[Pair] = [(first, second) for first, second in json.loads(tokenizer.to_str())["model"]["merges"]]
-    counts = Counter[str]()
+    uses = Counter[int]()
     for ids, count in zip(_encoded(tokenizer, list(pieces)), pieces.values(), strict=True):
         for id in ids:
-            counts[id] += count
-    counts = Counter({tokenizer.id_to_token(id): count for id, count in counts.items()})
+            uses[id] += count
+    counts = Counter({token: uses[id] for token, id in tokenizer.get_vocab().items()})
     # What is left at the end was made of what was made before it, and so on down to the characters.
     whole = {}
     for first, second in pairs:

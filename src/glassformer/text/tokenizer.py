@@ -82,8 +82,9 @@ def read_tokenizer(json_text: str | bytes) -> Tokenizer:
 def tokenizer_config(tokenizer: Tokenizer, begin: bool) -> dict[str, Any]:
     """The content of Hugging Face's ``tokenizer_config.json`` beside ``tokenizer.json``, for their ``transformers``.
 
-    ``begin``: whether texts begin with BOS, as in ``prompt_ids``. ``split_special_tokens`` says what holds here: the
-    spelling of a special token in a text is text.
+    ``begin``: whether texts begin with BOS, as in ``prompt_ids``; written down as ``add_bos_token``, on which the generic
+    class of ``transformers`` 5 does not act, so there the caller puts BOS first. ``split_special_tokens`` says what
+    holds here: the spelling of a special token in a text is text.
     """
     begin_text, end_text, pad_text = (None if id is None else tokenizer.texts[id] for id in tokenizer.specials)
     return {

@@ -15,11 +15,12 @@ import torch
 from ..errors import UserError
 from ..model import Decoder, definitions
 from ..notation import Program, Statement, key, silent
-from ..training.descent import update_statements
 from .audit import Audit, audit
+from .optimizers import SGD, Moments, Update, moments_after, stepped, take, targets_of
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .update import UpdateAnalysis, analyse
+from .view import QuantityView
 from .witnesses import Witness, Witnesses
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -65,7 +66,8 @@ class Trace:
 
     ``values`` maps ``id``, ``id.grad``, ``id.new`` (parameters after the update) and ``id.after`` (forward pass after the
     update) to arrays with the axes of the quantity, without batch axis. Witnesses and figures are empty when they were
-    not asked for; ``derivations`` are those that a file came with, as plain data (None: those of this version).
+    not asked for. The lines of the optimizer are quantities too (``W_Q.moment1``, ``optimizer.norm``; see
+    ``optimizers.py``). ``derivations`` are those that a file came with, as plain data (None: those of this version).
     """
 
     program: Program
@@ -81,13 +83,36 @@ class Trace:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(s.target for s in self.update)
+        """The parameters that the update moves."""
+        return tuple(targets_of(self.program, self.update))
+
+    @property
+    def moments(self) -> Moments | None:
+        """What AdamW has kept after this step: the ``state`` of the next one. None after gradient descent."""
+        return moments_after(self.program, self.parameters, self.values)
 
     def __getitem__(self, name: str) -> Array:
         """The array that ``name`` means (``S``, ``W_Q.grad``, ``loss.L.after``); ``UserError`` when unknown or not recorded."""
         id, face, cell = self.program.reference(name)
         array = self.face(id, face)
         return array if cell is None else array[cell]
+
+    def quantity(self, name: str, layer: int | None = None) -> QuantityView:
+        """What ``name`` means, with gradient, formula and the way each cell came about.
+
+        ``name`` is an id, a short name (``attn.A``) or one with a face (``A.grad``); ``layer`` (from 0) tells quantities
+        of one name apart: ``trace.quantity("attn.A", layer=0).explain(0, 1, 0)``. Raises ``UserError`` when unknown,
+        ambiguous or not recorded.
+        """
+        id, face, cell = self.program.reference(name, layer)
+        if cell is not None:
+            at = ", ".join(map(str, cell))
+            raise UserError(
+                f'"{name}" is one cell.',
+                "",
+                f'Write trace.quantity("{key(id, face)}").explain({at}), or trace["{name}"].',
+            )
+        return QuantityView(self, id, face)
 
     def recorded(self, id: str, face: str) -> bool:
         """Whether the array of a quantity's face was recorded."""
@@ -129,46 +154,44 @@ def trace_sample(
     model: Decoder,
     sample: Sample,
     text: Text,
-    eta: float,
+    update: Update,
     *,
     witness_cells: int | None = SAMPLED_CELLS,
     seed: int = 0,
     dropout: bool = False,
 ) -> Trace:
-    """Record one step of gradient descent of ``model`` at ``sample``, in float64, with witnesses.
+    """Record one step of ``update`` of ``model`` at ``sample``, in float64, with witnesses.
 
     ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
     differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
     its masks are drawn once, from torch's generator, and held fixed for everything that follows.
     """
-    if not np.isfinite(eta) or eta < 0:
-        raise UserError(
-            f"The learning rate cannot be {eta}.",
-            "It is the size of the step against the gradient.",
-            "Use a number from 0 up, such as 0.1.",
-        )
     if not bool(sample.scored.any()):
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
     observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
     packed = sample.segments is not None
-    program = definitions(model.config, sample.length, packed=packed, dropout=dropout).with_scalars(eta=float(eta))
+    program = definitions(model.config, sample.length, packed=packed, dropout=dropout)
     if dropout:
         sample = with_drawn_masks(observed, sample)
     # What a model draws while it is given other masks must not advance the generator of the caller.
     with torch.random.fork_rng(devices=()):
-        return _trace(observed, sample, text, program, witness_cells, seed)
+        return _trace(observed, sample, text, (program, update), witness_cells, seed)
 
 
 def _trace(
-    observed: Decoder, sample: Sample, text: Text, program: Program, witness_cells: int | None, seed: int
+    observed: Decoder,
+    sample: Sample,
+    text: Text,
+    step: tuple[Program, Update],
+    witness_cells: int | None,
+    seed: int,
 ) -> Trace:
     """The trace of ``observed``, which is left with the parameters it had."""
-    eta = program.scalars["eta"]
-    update = update_statements(program)
+    program, update = stepped(*step)
     values = record(observed, sample, program)
-    _step(observed, values, eta)
+    _step(observed, values, step[1])
     values.update(_after(observed, sample, program))
     _restore(observed, values)
     witnesses = {}
@@ -188,17 +211,21 @@ def _trace(
         analyse(program, update, values),
         replay(program, update, values),
         witnesses,
-        audit(observed, sample, eta),
+        audit(observed, sample, step[1]),
     )
 
 
-def _step(model: Decoder, values: Arrays, eta: float) -> None:
-    """One joint step of gradient descent on ``model``, from gradients that all belong to the old parameters."""
+def _step(model: Decoder, values: Arrays, update: Update) -> None:
+    """One joint step of ``update`` on ``model``, from gradients that all belong to the old parameters."""
+    parameters = dict(model.named_parameters())
+    gradients = {id: torch.from_numpy(values[key(id, "grad")]) for id in parameters}
+    told: dict[str, torch.Tensor] = {}
+    new = take(update, {id: theta.detach() for id, theta in parameters.items()}, gradients, told.__setitem__)
+    # Copies: what is recorded must not change when the model's parameters are put back.
+    values.update({name: np.array(tensor.detach().numpy()) for name, tensor in told.items()})
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            values[key(name, "new")] = (parameter - eta * torch.from_numpy(values[key(name, "grad")])).numpy()
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.from_numpy(values[key(name, "new")]))
+        for id, theta in parameters.items():
+            theta.copy_(new[id])
 
 
 def _after(model: Decoder, sample: Sample, program: Program) -> Arrays:
@@ -251,12 +278,15 @@ def trace(
     scored: Sequence[bool] | None = None,
     *,
     segments: Sequence[int] | None = None,
-    eta: float = 0.1,
+    update: Update | None = None,
+    eta: float | None = None,
     vocabulary: Sequence[str] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
     dropout: bool = False,
 ) -> Trace:
-    """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
+    """Trace one step of ``update`` of ``model`` at ``tokens`` (token ids, length n).
+
+    ``update`` is ``SGD(lr=0.1)`` unless given; ``eta`` alone means gradient descent at that rate.
 
     Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
     texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. With ``dropout``
@@ -287,4 +317,11 @@ def trace(
     words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
     sample = sample_of(tokens, targets, scored, segments)
-    return trace_sample(model, sample, text, eta, witness_cells=witness_cells, dropout=dropout)
+    return trace_sample(model, sample, text, chosen(update, eta), witness_cells=witness_cells, dropout=dropout)
+
+
+def chosen(update: Update | None, eta: float | None) -> Update:
+    """The step that the two ways to ask for one mean. Raises ``UserError`` for both at once."""
+    if update is not None and eta is not None:
+        raise UserError("Both update and eta are given.", "eta alone means SGD(lr=eta).", "Give one of them.")
+    return update or (SGD() if eta is None else SGD(lr=eta))

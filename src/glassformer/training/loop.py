@@ -228,8 +228,12 @@ class _Run:
         if step != self.watch.steps:
             raise RuntimeError(f"the state of step {step} is gone: the next step has begun")
         return TrainingState(
-            **self.watch.counters(),
+            step=step,
+            tokens=self.watch.tokens,
             elapsed=elapsed,
+            validations=self.watch.validations,
+            validating=self.watch.validating,
+            longest=self.watch.longest,
             data_random=self.generator.bit_generator.state,
             torch_random=bytes_of(self._torch_random),
             optimizer=self._optimizer.tensors(),
@@ -245,11 +249,11 @@ class _Watch:
         self._start = clock() - state.elapsed
         self._step_start = self._start
         self._first = state.step + 1
-        self._longest = state.longest  # seconds, a little pessimistic: decays slowly from the longest step
-        self._tokens = state.tokens
-        self._validations = state.validations
-        self._validating = state.validating
         self.steps = state.step
+        self.tokens = state.tokens
+        self.validations = state.validations
+        self.validating = state.validating
+        self.longest = state.longest  # seconds, a little pessimistic: decays slowly from the longest step
 
     def share(self) -> float:
         """How much of the run is over, 0 to 1; 1 when no further step fits."""
@@ -257,40 +261,35 @@ class _Watch:
         if self._config.seconds is None:
             return self._progress()
         left = self._config.seconds - (self._step_start - self._start)
-        if self.steps and left < self._longest:
+        if self.steps and left < self.longest:
             return 1.0
         return min(self._progress(), 0.999)
 
     def step_done(self, tokens: int) -> None:
         took = self._clock() - self._step_start
         self.steps += 1
-        self._tokens += tokens
+        self.tokens += tokens
         if self.steps > self._first:  # the first step also sets everything up and tells nothing about the next
-            self._longest = max(took, 0.9 * self._longest)
+            self.longest = max(took, 0.9 * self.longest)
 
     def validation_due(self) -> bool:
         """Whether the next of the evenly spread measurements is reached and, with a time budget, still affordable."""
         times = self._config.validation.times
-        due = times > 0 and self._progress() * times >= self._validations + 1 - 1e-9
+        due = times > 0 and self._progress() * times >= self.validations + 1 - 1e-9
         if not due or self._config.seconds is None:
             return due
-        one = self._validating / max(self._validations, 1)
-        return self._validating + one <= 0.1 * self._config.seconds and self._progress() < 1
+        one = self.validating / max(self.validations, 1)
+        return self.validating + one <= 0.1 * self._config.seconds and self._progress() < 1
 
     def validated(self, seconds: float) -> None:
-        self._validating += seconds
-        self._validations += 1
+        self.validating += seconds
+        self.validations += 1
 
     def times(self) -> tuple[float, float, float]:
         """Seconds that have passed, an estimate of those that are left, and tokens read per second."""
         elapsed = self._clock() - self._start
         left = elapsed / self._progress() - elapsed if elapsed else 0.0
-        return elapsed, max(0.0, left), self._tokens / max(elapsed, 1e-9)
-
-    def counters(self) -> dict[str, int | float]:
-        """Its part of a ``TrainingState``."""
-        return {"step": self.steps, "tokens": self._tokens, "validations": self._validations,
-                "validating": self._validating, "longest": self._longest}  # fmt: skip
+        return elapsed, max(0.0, left), self.tokens / max(elapsed, 1e-9)
 
     def _progress(self) -> float:
         if self._config.seconds is not None:

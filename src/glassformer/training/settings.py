@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 """From 1 up, as far as machines count."""
@@ -38,7 +38,7 @@ class Settings(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _what_has_effect(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _what_has_effect(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         idle = self.idle()
         return {name: value for name, value in handler(self).items() if name not in idle}
 

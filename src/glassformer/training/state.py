@@ -52,7 +52,7 @@ class TrainingState:
             if type(data[name]) is not kind or not 0 <= data[name] < float("inf"):
                 raise ValueError(f"{name} is {data[name]!r}")
         random = data["random"]
-        if not isinstance(random, dict) or random.keys() != {"data", "torch"} or not isinstance(random["torch"], str):
+        if not isinstance(random, dict) or {k: type(v) for k, v in random.items()} != {"data": dict, "torch": str}:
             raise ValueError("its random numbers are incomplete")
         counters = {name: data[name] for name in _PLAIN}
         state = cls(

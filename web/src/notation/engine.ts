@@ -12,10 +12,12 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { magnitudeOf } from "./magnitude.ts";
 import { type Naming, Store, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { namesIn } from "./tree.ts";
 
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
-const LEAVES: readonly string[] = ["input", "parameter", "constant"];
+const LEAVES: readonly string[] = ["input", "parameter", "constant", "optimizer state"];
+const OPTIMIZER = "optimizer state";
 const LOSS = "loss.L";
 const [TOKENS, TARGETS, SCORED] = ["embed.t", "loss.y", "loss.scored"];
 /** Multiply-adds of a whole recomputation, about 6 per parameter and row, that still follow a moving finger. */
@@ -44,11 +46,15 @@ export class Engine {
   readonly pace: "live" | "deferred";
   /** Ids of the parameters that the update changes. */
   readonly parameters: readonly string[];
+  /** Every parameter steps against its own gradient: no moments, no clipping, no decay. */
+  readonly plainDescent: boolean;
   private readonly store: Store;
   private readonly infos: Map<string, QuantityInfo>;
   private readonly recorded = new Map<string, Float64Array>();
   private readonly steps: Step[];
   private readonly statements: { forward: Statement[]; backward: Statement[]; update: Statement[] };
+  /** The lines of the optimizer alone, over the same tensors. */
+  private readonly updateSteps: Step[];
   private probe: Passes | undefined;
   private explainer: Explainer | undefined;
   private finished = 0;
@@ -56,10 +62,17 @@ export class Engine {
   constructor(readonly header: Header, leaves: ReadonlyMap<string, Float64Array>) {
     this.store = new Store(header.scalars);
     this.infos = new Map(header.quantities.map((quantity) => [quantity.id, quantity]));
-    const of = (face: string): Statement[] => header.statements.filter((statement) => statement.face === face);
-    this.statements = { forward: of(""), backward: of("grad"), update: of("new") };
-    this.parameters = this.statements.update.map((statement) => statement.target);
-    const defined = new Set(this.statements.forward.map((statement) => statement.target));
+    const kind = (id: string): string | undefined => this.infos.get(id)?.kind;
+    const ofUpdate = ({ face, target }: Statement): boolean => face === "new" || kind(target) === OPTIMIZER;
+    const of = (face: string): Statement[] => header.statements.filter((each) => each.face === face && !ofUpdate(each));
+    this.statements = { forward: of(""), backward: of("grad"), update: header.statements.filter(ofUpdate) };
+    this.parameters = this.statements.update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
+    this.plainDescent = this.statements.update.every(
+      ({ target, expr }) => kind(target) !== "parameter" || namesIn(expr).every((name) => name === target),
+    );
+    const forward = new Set(this.statements.forward.map((statement) => statement.target));
+    const lines = this.statements.update.filter(({ face }) => face === "").map(({ target }) => target);
+    const defined = new Set([...forward, ...lines]);
     for (const quantity of header.quantities) {
       const tensor = this.store.make(quantity.id, shapeOf(header, quantity));
       if (defined.has(quantity.id)) continue;
@@ -71,7 +84,8 @@ export class Engine {
       this.recorded.set(quantity.id, leaf);
     }
     this.store.make(keyOf(LOSS, "grad"), []).data[0] = 1;
-    this.steps = this.compileAll(defined);
+    this.steps = this.compileAll(forward);
+    this.updateSteps = compileStatements(this.statements.update, this.store, keyOf);
     this.keys = [...this.store.tensors.keys()];
     this.pace = this.operations() <= LIVE_OPERATIONS ? "live" : "deferred";
   }
@@ -255,10 +269,15 @@ export class Engine {
     for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
     this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
     const parameters = new Set(this.parameters);
+    const lines = new Set(this.statements.update.flatMap(({ target, consumer }) => (target === consumer ? [] : [target])));
     const own: Naming = (id, face) =>
       face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && this.recorded.has(id) ? id : `${keyOf(id, face)}.probe`;
-    // The wrong order of updating reads the forward values of the run, but parameters as they stand.
-    const mixed: Naming = (id, face) => (face === "" && !parameters.has(id) ? id : own(id, face));
+    // The wrong order of updating reads the forward values of the run, but parameters as they stand. Moments before the
+    // step are those of the run, and so is the factor of a clipped gradient, for which all gradients must be known.
+    const mixed: Naming = (id, face) => {
+      if (lines.has(id) && (face === "new" || !this.recorded.has(id))) return `${keyOf(id, face)}.probe`;
+      return face === "" && !parameters.has(id) ? id : own(id, face);
+    };
     this.probe = {
       forward: compileStatements(this.statements.forward, this.store, own),
       wrongOrder: compileStatements(this.wrongOrder(), this.store, mixed),
@@ -279,7 +298,7 @@ export class Engine {
     ordered.forEach((statement, k) => {
       steps.push(statement);
       const done = ordered.findLastIndex((other) => other.target === statement.target) === k;
-      steps.push(...(done ? update.filter((rule) => rule.target === statement.target) : []));
+      steps.push(...(done ? update.filter((rule) => rule.consumer === statement.target) : []));
     });
     return steps;
   }
@@ -296,14 +315,28 @@ export class Engine {
     return this.lossOf(passes);
   }
 
-  /** The loss at `theta - eta * gradient`, all parameters at once; never overflows on the way. */
+  /** The loss after the step of the optimizer at another learning rate; never overflows on the way. */
   lossAlong(eta: number): number {
-    const passes = this.passes();
-    for (const id of this.parameters) {
-      const [from, gradient, to] = [this.value(id), this.value(keyOf(id, "grad")), this.value(`${id}.probe`)];
-      for (let k = 0; k < to.length; k++) to[k] = from[k] - eta * gradient[k];
+    return this.atRate(eta, () => this.lossAfterOnly(this.parameters));
+  }
+
+  /** The slope of the loss along the step, by learning rate: first order per unit of it. */
+  slope(): number {
+    return this.atRate(1, () => this.parameters.reduce((total, id) => total + this.predicted(id), 0));
+  }
+
+  /** What `look` sees when the optimizer steps at `eta`; afterwards all numbers are what they were. */
+  private atRate<T>(eta: number, look: () => T): T {
+    const rate = this.store.scalar("eta");
+    const before = rate[0];
+    try {
+      rate[0] = eta;
+      for (const step of this.updateSteps) step();
+      return look();
+    } finally {
+      rate[0] = before;
+      for (const step of this.updateSteps) step();
     }
-    return this.lossOf(passes);
   }
 
   /** First-order change of the loss when this parameter is updated: the sum of gradient times step. */

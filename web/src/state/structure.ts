@@ -39,6 +39,7 @@ const TITLES: Record<string, Bilingual> = {
   final_norm: { en: "Final norm", zh: "最终归一化" },
   head: { en: "Output head", zh: "输出头" },
   loss: { en: "Loss", zh: "损失" },
+  optimizer: { en: "Optimizer", zh: "优化器" },
 };
 
 export function refsOf(expr: Expr): Ref[] {
@@ -58,6 +59,7 @@ export function keysRead(statement: Statement): string[] {
 }
 
 function partId(quantity: QuantityInfo): string {
+  if (quantity.kind === "optimizer state") return "optimizer";
   return /^blocks\.\d+$/.test(quantity.path) ? quantity.id : quantity.path || quantity.id;
 }
 

@@ -40,22 +40,15 @@ function computeUpdate({ engine, header }: Session): UpdateNumbers {
     joint,
     sequential: engine.sequential(),
     line: { eta, loss: eta.map((each) => engine.lossAlong(each)) },
-    slope: slopeOf(engine),
+    slope: engine.slope(),
   };
-}
-
-/** Minus the squared length of the whole gradient. */
-function slopeOf(engine: Session["engine"]): number {
-  let squares = 0;
-  for (const id of engine.parameters) for (const x of engine.value(keyOf(id, "grad"))) squares += x * x;
-  return -squares;
 }
 
 function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
   const { update } = header;
   if (!update) return null;
   const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
-  return { groups, predicted, exact, joint, sequential, line, slope: slopeOf(engine) };
+  return { groups, predicted, exact, joint, sequential, line, slope: engine.slope() };
 }
 
 /** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
@@ -137,7 +130,7 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
       <thead>
         <tr>
           <th scope="col">{t("parameter")}</th>
-          <th scope="col">{t("predicted")}</th>
+          <th scope="col">{t(session.engine.plainDescent ? "predicted" : "predictedStep")}</th>
           <th scope="col">{t("exactAlone")}</th>
         </tr>
       </thead>
@@ -169,6 +162,72 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
         </tr>
       </tfoot>
     </table>
+  );
+}
+
+/** The exact change shared out among groups of parameters, as it was recorded. */
+function Shares() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const edited = useStore((state) => state.edited);
+  const { update } = session.header;
+  const { attribution } = update ?? {};
+  if (!update || !attribution) return null;
+  const sampled = attribution.orders !== null;
+  return (
+    <table class="figures shares">
+      <caption>
+        {t("shares")} {edited && t("beforeEdit")}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">{t(attribution.by === "tensor" ? "parameter" : "group")}</th>
+          <th scope="col">{t("share")}</th>
+          {sampled && <th scope="col">±</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {attribution.shares.map(({ group, members, shapley, error }) => (
+          <tr key={group}>
+            <th scope="row" title={members.join(" ")}>
+              {attribution.by === "tensor" ? <Tex tex={tensorTex(session, group)} /> : group}
+            </th>
+            <td class="digits">{short(shapley, 6)}</td>
+            {sampled && <td class="digits">{rough(error)}</td>}
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">{t("allTogether")}</th>
+          <td class="digits">{short(update.exact, 6)}</td>
+          {sampled && <td />}
+        </tr>
+        <tr>
+          <th scope="row">{t("missed")}</th>
+          <td class="digits">{short(update.exact - update.predicted, 6)}</td>
+          {sampled && <td />}
+        </tr>
+      </tfoot>
+    </table>
+  );
+}
+
+/** Parameters whose gradients were equal in the trace. */
+function Coincidences() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const edited = useStore((state) => state.edited);
+  return (
+    <>
+      {(session.header.update?.coincidences ?? []).map(({ a, b, apart_after: apart }) => (
+        <p class="quiet small" key={`${a} ${b}`}>
+          <Tex tex={tensorTex(session, a, "grad")} />, <Tex tex={tensorTex(session, b, "grad")} />:{" "}
+          {t(apart === 0 ? "sameGradient" : "sameByAccident", { apart: apart === null ? "?" : short(apart, 6) })}{" "}
+          {edited && t("beforeEdit")}
+        </p>
+      ))}
+    </>
   );
 }
 
@@ -224,17 +283,19 @@ export function UpdatePanel() {
   return (
     <section class="update-panel" aria-label={t("update")}>
       <h2>{t("oneUpdate")}</h2>
-      <p class="note">{t("updateMeans")}</p>
-      <Formula tex={"\\theta^{\\text{new}} = \\theta - \\eta\\, \\bar\\theta"} />
+      <p class="note">{t(engine.plainDescent ? "updateMeans" : "optimizerMeans")}</p>
+      {engine.plainDescent && <Formula tex={"\\theta^{\\text{new}} = \\theta - \\eta\\, \\bar\\theta"} />}
       <div class="update-tables">
         <BeforeAfter />
         {numbers ? (
           <>
             <Groups numbers={numbers} />
+            <Shares />
+            <Coincidences />
             <figure>
-              <figcaption>{t("curve")}</figcaption>
+              <figcaption>{t(engine.plainDescent ? "curve" : "curveStep")}</figcaption>
               <Curve {...numbers.line} slope={numbers.slope} now={{ eta: engine.scalar("eta"), loss: numbers.joint }} />
-              <p class="quiet small">{t("curveMeans")}</p>
+              <p class="quiet small">{t(engine.plainDescent ? "curveMeans" : "curveStepMeans")}</p>
             </figure>
             <WrongOrder numbers={numbers} />
           </>

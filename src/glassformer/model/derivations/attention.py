@@ -1,11 +1,12 @@
-"""Derivations of attention: softmax, mixing, scores, projections, residual."""
+"""Derivations of attention: softmax and its saturation, mixing, scores, projections, residual."""
 
 from __future__ import annotations
 
 from glassformer.notation.chain import Chain, Step
 
 from ..attention import COEFFICIENTS, KEYS, MIXED, PROJECTED, QUERIES, SCORES, VALUES
-from ..block import AFTER_ATTENTION
+from ..block import AFTER_ATTENTION, AFTER_FEED_FORWARD
+from .steps import ADDED, NO_SCORE, ONE_COORDINATE, SCALE_OUT, bias
 
 SOFTMAX_JACOBIAN = Chain(
     "softmax-jacobian", "softmax: one coefficient by one score", "Softmax：一个系数对一个分数的导数", "7.3",
@@ -80,6 +81,33 @@ SOFTMAX_PAIRS = Chain(
     ),
 )  # fmt: skip
 
+SATURATION = Chain(
+    "softmax-saturation", "a saturated row passes little gradient on", "饱和的一行几乎不传梯度", "7.3",
+    (COEFFICIENTS,), "S",
+    (
+        _JACOBIAN_IN,
+        Step(
+            "A[h,i,j]*sum(A[h,i,m]*(A.grad[h,i,j] - A.grad[h,i,m]) for m in n_k)",
+            "the coefficients of a row sum to 1, so the gradient at j is its own weighted mean over the row",
+            "一行系数之和为 1，j 处的梯度等于它自己在该行上的加权平均",
+            ("A",),
+        ),
+        Step(
+            "A[h,i,j]*sum(A[h,i,m]*(A.grad[h,i,j] - A.grad[h,i,m]) for m in n_k if m != j)",
+            "j does not compete with itself; the coefficients that are left sum to 1 - A, so no entry is larger than "
+            "A(1 - A) times the widest difference of two gradients: it goes to 0 as A goes to 0 or to 1",
+            "j 不与自己竞争；剩下的系数之和是 1 − A，所以每个元素不超过 A(1 − A) 乘两个梯度的最大差距："
+            "A 趋近 0 或 1 时它趋近 0",
+        ),
+        Step(
+            "",
+            "the coefficients of a row sum to 1, and are 0 where reading is not allowed",
+            "一行系数之和为 1，不允许读取处为 0",
+            ("S", "A"),
+        ),
+    ),
+)  # fmt: skip
+
 MIXING = (
     Chain(
         "mixing-coefficients", "gradient of the coefficients", "混合系数的梯度", "10.5", (MIXED,), "A",
@@ -126,38 +154,27 @@ PROJECTION_OUT = (
             ),
         ),
     ),
+    bias("output-projection-bias", PROJECTED, "b_O", "gradient of the output bias", "输出投影偏置的梯度", "10.5"),
 )  # fmt: skip
 
 RESIDUAL = (
     Chain(
+        "ffn-residual", "the second residual branch passes the gradient on", "第二条残差直连原样传回梯度", "10.8",
+        (AFTER_FEED_FORWARD,), "R", (Step("", *ADDED),),
+    ),
+    Chain(
+        "ffn-residual-branch", "the feed-forward branch receives the same gradient", "前馈分支收到同一份梯度", "10.8",
+        (AFTER_FEED_FORWARD,), "F", (Step("", *ADDED),),
+    ),
+    Chain(
         "residual", "the residual branch passes the gradient on", "残差直连原样传回梯度", "10.5",
-        (AFTER_ATTENTION,), "X",
-        (
-            Step(
-                "",
-                "each cell of the stream before is one term of one cell of the stream after, with factor 1",
-                "加法之前的每个元素只是之后一个元素中的一项，系数为 1",
-            ),
-        ),
+        (AFTER_ATTENTION,), "X", (Step("", *ADDED),),
     ),
     Chain(
         "residual-branch", "the attention branch receives the same gradient", "注意力分支收到同一份梯度", "10.5",
-        (AFTER_ATTENTION,), "O",
-        (
-            Step(
-                "",
-                "each cell of the attention output is one term of one cell of the stream after, with factor 1",
-                "注意力输出的每个元素只是之后一个元素中的一项，系数为 1",
-            ),
-        ),
+        (AFTER_ATTENTION,), "O", (Step("", *ADDED),),
     ),
 )  # fmt: skip
-
-_NO_SCORE = (
-    "where reading is not allowed the score is not used, and its gradient is 0",
-    "不允许读取处分数没有被使用，其梯度为 0",
-)
-_SCALE_OUT = ("the common divisor leaves the sum", "公共的除数提到和号外")
 
 SCORE_OPERANDS = (
     Chain(
@@ -168,8 +185,8 @@ SCORE_OPERANDS = (
                 "a query of head h and row i meets every key j of its head; coordinate c meets coordinate c",
                 "头 h 第 i 行的查询遇到本头的每个键 j；坐标 c 只与坐标 c 相乘",
             ),
-            Step("sum(S.grad[h,i,j]*K[h,j,c]/sqrt(d_k) for j in n_k)", *_NO_SCORE, ("S.grad",)),
-            Step("", *_SCALE_OUT),
+            Step("sum(S.grad[h,i,j]*K[h,j,c]/sqrt(d_k) for j in n_k)", *NO_SCORE, ("S.grad",)),
+            Step("", *SCALE_OUT),
         ),
     ),
     Chain(
@@ -180,13 +197,11 @@ SCORE_OPERANDS = (
                 "a key of head h at j meets every query i of its head; coordinate c meets coordinate c",
                 "头 h 在 j 处的键遇到本头的每个查询 i；坐标 c 只与坐标 c 相乘",
             ),
-            Step("sum(S.grad[h,i,j]*Q[h,i,c]/sqrt(d_k) for i in n)", *_NO_SCORE, ("S.grad",)),
-            Step("", *_SCALE_OUT),
+            Step("sum(S.grad[h,i,j]*Q[h,i,c]/sqrt(d_k) for i in n)", *NO_SCORE, ("S.grad",)),
+            Step("", *SCALE_OUT),
         ),
     ),
 )  # fmt: skip
-
-_ONE_COORDINATE = ("of the sum over q only q = r is left", "对 q 的求和只剩 q = r")
 
 PROJECTIONS_IN = (
     Chain(
@@ -197,7 +212,7 @@ PROJECTIONS_IN = (
                 "every row uses this weight, and only for coordinate c of head h",
                 "每一行都用到这个参数，且只用于头 h 的坐标 c",
             ),
-            Step("", *_ONE_COORDINATE),
+            Step("", *ONE_COORDINATE),
         ),
     ),
     Chain(
@@ -208,7 +223,7 @@ PROJECTIONS_IN = (
                 "every row uses this weight, and only for coordinate c of head h",
                 "每一行都用到这个参数，且只用于头 h 的坐标 c",
             ),
-            Step("", *_ONE_COORDINATE),
+            Step("", *ONE_COORDINATE),
         ),
     ),
     Chain(
@@ -219,7 +234,7 @@ PROJECTIONS_IN = (
                 "every row uses this weight, and only for coordinate e of head h",
                 "每一行都用到这个参数，且只用于头 h 的坐标 e",
             ),
-            Step("", *_ONE_COORDINATE),
+            Step("", *ONE_COORDINATE),
         ),
     ),
     Chain(
@@ -233,13 +248,17 @@ PROJECTIONS_IN = (
                 "row i of the input becomes row i of Q, of K and of V in every head; the three branches add up",
                 "输入的第 i 行在每个头里投影成 Q、K、V 的第 i 行；三条分支相加",
             ),
-            Step("", *_ONE_COORDINATE),
+            Step("", *ONE_COORDINATE),
         ),
     ),
+    bias("query-bias", QUERIES, "b_Q", "gradient of the query bias", "Q 偏置的梯度", "10.7"),
+    bias("key-bias", KEYS, "b_K", "gradient of the key bias", "K 偏置的梯度", "10.7"),
+    bias("value-bias", VALUES, "b_V", "gradient of the value bias", "V 偏置的梯度", "10.7"),
 )  # fmt: skip
 
 ATTENTION_CHAINS: tuple[Chain, ...] = (
     SOFTMAX_JACOBIAN,
+    SATURATION,
     *RESIDUAL,
     *PROJECTION_OUT,
     *MIXING,

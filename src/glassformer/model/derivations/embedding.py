@@ -5,6 +5,7 @@ from __future__ import annotations
 from glassformer.notation.chain import Chain, Step
 
 from ..embedding import EMBEDDED
+from ..head import TIED_WEIGHT
 
 _FILTER = "a product with 1 or 0 keeps or drops a term", "乘 1 或 0 即保留或去掉一项"
 
@@ -20,6 +21,20 @@ EMBEDDING_CHAINS: tuple[Chain, ...] = (
             Step("", *_FILTER),
         ),
         # A tied output matrix is the one other reader that a decoder can have.
+        intruder="U[r,w] = E[w,r]",
+    ),
+    Chain(
+        "tied-embedding", "gradient of an embedding that is also the output matrix", "与输出矩阵共用的嵌入的梯度", "9.4",
+        (EMBEDDED, TIED_WEIGHT), "E",
+        (
+            Step(
+                "sum(X.grad[i,r]*(1 if t[i] == w else 0) for i in n) + U.grad[r,w]",
+                "two readers: the rows that were looked up, coordinate by coordinate, and the output matrix, whose "
+                "column w is row w of E; their contributions add up",
+                "有两个读取者：被查到的行（逐坐标照抄），以及输出矩阵，它的第 w 列就是 E 的第 w 行；两份贡献相加",
+            ),
+            Step("", *_FILTER),
+        ),
         intruder="U[r,w] = E[w,r]",
     ),
     Chain(
