@@ -30,11 +30,7 @@ def setting_fault(
 ) -> UserError:
     """What to say of ``fault`` (as of pydantic's ``errors()``) in a recipe.
 
-<<<<<<< HEAD
-    ``names`` is what keys are called to the person who gave them, ``known`` are all keys that can be set, ``sections`` the
-=======
     ``names`` is what keys are called to the person who gave them; ``known`` are all keys that can be set, ``sections`` the
->>>>>>> lead
     groups that they are in.
     """
     key, kind, context = ".".join(map(str, fault["loc"])), fault["type"], fault.get("ctx", {})
