@@ -30,6 +30,13 @@ describe("the 24-parameter model under AdamW", () => {
     }
   });
 
+  test("an engine made from a trace starts from its moments", () => {
+    const adamw = Engine.of({ header, keys: [...recorded.keys()], tensor: (key) => recorded.get(key) });
+    adamw.recompute();
+    expect([...adamw.value("head.U.moment2")]).toEqual([...(recorded.get("head.U.moment2") ?? [])]);
+    expect(adamw.value("loss.L.after")[0]).toBeCloseTo(recorded.get("loss.L.after")?.[0] ?? NaN, 13);
+  });
+
   test("it knows parameters from moments, and AdamW from plain gradient descent", () => {
     const adamw = engine();
     expect([...adamw.parameters].sort()).toEqual(header.update?.groups.map(({ id }) => id).sort());

@@ -48,7 +48,7 @@ function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
   const { update } = header;
   if (!update) return null;
   const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
-  return { groups, predicted, exact, joint, sequential, line, slope: engine.slope() };
+  return { groups, predicted, exact, joint, sequential, line, slope: update.eta > 0 ? predicted / update.eta : engine.slope() };
 }
 
 /** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
