@@ -29,7 +29,7 @@ export function keysIn(view: View, quantity: QuantityInfo, session: Session): { 
 /** Sizes along the axes; a single head goes without saying, as in the notes. */
 function shapeText(quantity: QuantityInfo, session: Session): string {
   const shape = session.engine.shape(quantity.id);
-  const told = shape.filter((size, axis) => size > 1 || quantity.axes[axis][0] !== "h");
+  const told = shape.filter((size, axis) => size > 1 || !["h", "k"].includes(quantity.axes[axis][0]));
   return told.length === 0 ? "1" : told.join(" × ");
 }
 

@@ -12,14 +12,41 @@ export function useNear<E extends Element>(): [(element: E | null) => void, bool
     if (!element || near) return;
     const observer = new IntersectionObserver(
       (entries) => {
-        if (entries.some((entry) => entry.isIntersecting)) setNear(true);
+        if (entries.some((entry) => entry.isIntersecting)) cancel ??= inTurn(() => setNear(true));
       },
       { rootMargin: "600px" },
     );
+    let cancel: (() => void) | undefined;
     observer.observe(element);
-    return () => observer.disconnect();
+    return () => {
+      observer.disconnect();
+      cancel?.();
+    };
   }, [element, near]);
   return [setElement, near || printing];
+}
+
+const waiting = new Set<() => void>();
+
+/**
+ * Does `draw` in a task of its own, after those that wait already; returns what cancels it. Many tables come near the
+ * screen at once: drawn together they would hold scrolling up.
+ */
+function inTurn(draw: () => void): () => void {
+  waiting.add(draw);
+  if (waiting.size === 1) setTimeout(drawNext);
+  return () => void waiting.delete(draw);
+}
+
+function drawNext(): void {
+  const [draw] = waiting;
+  if (!draw) return;
+  draw();
+  // What was drawn now is put on the page before the next turn.
+  setTimeout(() => {
+    waiting.delete(draw);
+    if (waiting.size > 0) drawNext();
+  });
 }
 
 /** A formula in a line of text, drawn at once. */

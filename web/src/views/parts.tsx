@@ -12,8 +12,9 @@ import { Prose } from "./prose.tsx";
 import { Status } from "./status.tsx";
 
 function Note({ part, view }: { part: Part; view: View }) {
+  const { header } = useSession();
   const { pick } = useSpeech();
-  const note = noteFor(part.id, view);
+  const note = noteFor(part, view, header);
   if (!note) return null;
   return (
     <p class="note">

@@ -46,6 +46,7 @@ function computeUpdate({ engine, header }: Session): UpdateNumbers {
 
 /** Minus the squared length of the whole gradient. */
 function slopeOf(engine: Session["engine"]): number {
+  if (engine.parameters.some((id) => !engine.holds(keyOf(id, "grad")))) return NaN;
   let squares = 0;
   for (const id of engine.parameters) for (const x of engine.value(keyOf(id, "grad"))) squares += x * x;
   return -squares;
@@ -74,7 +75,7 @@ function watched({ engine }: Session): Cell[] {
     for (const candidate of candidates) cells.push({ key: "head.p", flat: row * size + candidate });
   }
   cells.push({ key: "loss.L", flat: 0 });
-  return cells.filter(({ key }) => engine.has(key) && engine.has(keyOf(key, "after")));
+  return cells.filter(({ key }) => engine.holds(key) && engine.holds(keyOf(key, "after")));
 }
 
 function BeforeAfter() {
@@ -239,12 +240,12 @@ export function UpdatePanel() {
             <WrongOrder numbers={numbers} />
           </>
         ) : (
-          <p>
+          engine.pace !== "recorded" && (<p>
             {t("updateAsk")}{" "}
             <button type="button" onClick={() => setAsked(version)}>
               {t("computeNow")}
             </button>
-          </p>
+          </p>)
         )}
       </div>
     </section>
