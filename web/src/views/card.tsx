@@ -4,7 +4,7 @@ import { cellsOf, keyOf, splitKey, type AnyFace } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import type { View } from "../state/store.ts";
 import { tensorTex } from "../state/symbols.ts";
-import { Formula, Tex, useNear } from "./formula.tsx";
+import { Formula, LazyTex, Tex, useNear } from "./formula.tsx";
 import { HeadChoice, Matrix } from "./matrix.tsx";
 
 /** The key that a view shows of a quantity, and the one beside it; null where the view has nothing to show. */
@@ -128,7 +128,10 @@ export function Card({ quantity, view, level: Title }: CardProps) {
     >
       <header class="card-head">
         <Title class="card-title">
-          <Tex tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)} />
+          <LazyTex
+            tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)}
+            plain={quantity.name}
+          />
           <span class="card-name">{pick(quantity)}</span>
         </Title>
         <span class="card-shape" title={quantity.id}>

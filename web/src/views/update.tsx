@@ -1,5 +1,6 @@
 /** One update: what it changed, what first order had promised, and what the wrong order would have given. */
 import { useMemo, useState } from "preact/hooks";
+import type { Update } from "../data/types.ts";
 import { flatOf, keyOf } from "../state/keys.ts";
 import { tokenText } from "../state/leaves.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
@@ -52,11 +53,31 @@ function slopeOf(engine: Session["engine"]): number {
   return -squares;
 }
 
+/** Figures of a header: null stands for what left the range of numbers. */
+function number(x: number | null): number {
+  return x ?? Number.NaN;
+}
+
+function withNumbers({ groups, predicted, exact, joint_loss, sequential, line, eta }: Update): Update {
+  return {
+    eta,
+    loss: 0,
+    groups: groups.map(({ id, predicted: first, alone }) => ({ id, predicted: number(first), alone: number(alone) })),
+    predicted: number(predicted),
+    exact: number(exact),
+    joint_loss: number(joint_loss),
+    sequential: { ...sequential, loss: number(sequential.loss) },
+    line: { eta: line.eta, loss: line.loss.map(number) },
+  };
+}
+
 function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
-  const { update } = header;
-  if (!update) return null;
+  if (!header.update) return null;
+  const update = withNumbers(header.update);
   const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
-  return { groups, predicted, exact, joint, sequential, line, slope: slopeOf(engine) };
+  const slope = slopeOf(engine);
+  // Where the page does not hold every gradient: a step of plain descent promises just that much.
+  return { groups, predicted, exact, joint, sequential, line, slope: Number.isNaN(slope) ? predicted / update.eta : slope };
 }
 
 /** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
