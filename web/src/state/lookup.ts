@@ -71,7 +71,11 @@ function missOf(session: Session, written: string, name: string): Miss {
     const id = engine.resolve(base) ?? header.quantities.find((each) => each.name === base)?.id;
     return FACES.filter((face) => id !== undefined && engine.has(keyOf(id, face))).map((face) => keyOf(base, face));
   });
-  const near = nearest(written, known);
+  // A right name in a wrong place comes before one spelt alike.
+  const last = name.slice(name.lastIndexOf(".") + 1);
+  const { face } = splitKey(written);
+  const same = header.quantities.filter((each) => each.name === last).map(({ id }) => keyOf(id, face));
+  const near = same.length > 0 ? nearest(written, same, written.length) : nearest(written, known);
   const hint: [Text, Words] = near.length > 0 ? ["nearNames", { names: listed(near) }] : ["writeLike", { example }];
   return [["noSuchName", { name: written }], hint];
 }
@@ -80,9 +84,12 @@ function listed(names: readonly string[]): string {
   return names.slice(0, MOST_NAMES).join(", ") + (names.length > MOST_NAMES ? ", …" : "");
 }
 
-/** The known names within a third of the letters of the written one, nearest first. */
-function nearest(written: string, known: readonly string[]): string[] {
-  const most = Math.max(1, Math.floor(written.length / 3));
+/** The known names that differ from the written one in at most `most` letters (a third of them), nearest first. */
+function nearest(
+  written: string,
+  known: readonly string[],
+  most = Math.max(1, Math.floor(written.length / 3)),
+): string[] {
   return known
     .map((name) => ({ name, far: distance(written.toLowerCase(), name.toLowerCase(), most) }))
     .filter(({ far }) => far <= most)

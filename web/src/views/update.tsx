@@ -74,7 +74,10 @@ function watched({ engine }: Session): Cell[] {
   const first = engine.keys.find((key) => key.endsWith(".attn.A"));
   if (first && last) {
     const shape = engine.shape(first);
-    cells.push({ key: first, flat: flatOf([0, last.row, 0], shape) });
+    const row = flatOf([0, last.row, 0], shape);
+    // The first position that the row may read at all.
+    const read = engine.holds(first) ? engine.value(first).subarray(row, row + shape[2]).findIndex((a) => a > 0) : 0;
+    cells.push({ key: first, flat: row + Math.max(0, read) });
   }
   const size = engine.scalar("N");
   for (const { row, target } of rows.slice(0, 8)) {
