@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
+import glassformer
 from glassformer.errors import UserError
+from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig
 from glassformer.page import build, document
 from glassformer.tracing import Trace, header_of, tensors_of, trace_toy24
 
@@ -87,6 +90,26 @@ def toy_header(toy: Trace) -> dict[str, Any]:
 def toy_page(built: str, toy: Trace, toy_header: dict[str, Any]) -> str:
     """Its page."""
     return build(toy_header, tensors_of(toy))
+
+
+LARGE_VOCABULARY = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM\n"
+
+
+@pytest.fixture(scope="session")
+def large() -> Trace:
+    """A decoder of three blocks, four heads and 60 positions: too large to be recomputed at every edit."""
+    torch.manual_seed(0)
+    config = DecoderConfig.alike(
+        3,
+        vocab_size=len(LARGE_VOCABULARY),
+        context=60,
+        d=64,
+        attention=AttentionConfig(heads=4, d_k=16, d_v=16, bias=True),
+        norm=NormConfig(),
+        ffn=FeedForwardConfig(d_ff=256),
+    )
+    tokens = [7 * k % len(LARGE_VOCABULARY) for k in range(60)]
+    return glassformer.trace(Decoder(config), tokens, vocabulary=LARGE_VOCABULARY, witness_cells=0)
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 
-import glassformer
-from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig
 from glassformer.page import build
 from glassformer.tracing import Trace, header_of, tensors_of
 
@@ -22,26 +19,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 N = 60
-VOCABULARY = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM\n"
 ATTN = "blocks.0.attn"
 MOST_ELEMENTS = 8000
 """Of the page as it opens: about as many as the 24-parameter model with every table drawn needs twice."""
-
-
-@pytest.fixture(scope="module")
-def large() -> Trace:
-    torch.manual_seed(0)
-    config = DecoderConfig.alike(
-        3,
-        vocab_size=len(VOCABULARY),
-        context=N,
-        d=64,
-        attention=AttentionConfig(heads=4, d_k=16, d_v=16, bias=True),
-        norm=NormConfig(),
-        ffn=FeedForwardConfig(d_ff=256),
-    )
-    tokens = [7 * k % len(VOCABULARY) for k in range(N)]
-    return glassformer.trace(Decoder(config), tokens, vocabulary=VOCABULARY, witness_cells=0)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
 /** Every sentence of the page in its two languages, side by side: neither is a translation added later. */
 import type { Bilingual, Language } from "./data/types.ts";
+import { REFUSALS } from "./refusals.ts";
 
 export const TEXTS = {
+  ...REFUSALS,
   // head and views
   about: ["About this run", "关于这次运行"],
   derivations: ["Derivations", "推导"],
@@ -43,6 +45,10 @@ export const TEXTS = {
     "The darker a token, the higher the probability that the model gave to the one after it. Choose a token to change it.",
     "词元底色越深，模型给它之后那个词元的概率越高。点选词元可以更换。",
   ],
+  tokenShadeFixed: [
+    "The darker a token, the higher the probability that the model gave to the one after it.",
+    "词元底色越深，模型给它之后那个词元的概率越高。",
+  ],
   learningRate: ["Learning rate η", "学习率 η"],
   labels: ["Vocabulary as", "词表写作"],
   becomes: ["becomes", "变为"],
@@ -62,6 +68,7 @@ export const TEXTS = {
   close: ["Close", "关闭"],
   block: ["Block {number}", "第 {number} 块"],
   head: ["Head", "头"],
+  sharedHead: ["Head of keys and values", "键值头"],
   row: ["row", "行"],
   column: ["column", "列"],
   yes: ["yes", "是"],
@@ -80,6 +87,7 @@ export const TEXTS = {
   letter_w: ["candidate of the vocabulary", "词表中的候选"],
   letter_v: ["candidate of the vocabulary", "词表中的候选"],
   letter_s: ["row of the position table", "位置表的行"],
+  letter_a: ["coordinate of queries and keys", "查询和键的坐标"],
   rowsAre: ["rows {letter}: {meaning}", "行 {letter}：{meaning}"],
   columnsAre: ["columns {letter}: {meaning}", "列 {letter}：{meaning}"],
   zeroTensor: [
@@ -108,12 +116,7 @@ export const TEXTS = {
   back: ["Back to the number before", "回到上一个数"],
   ahead: ["On to the next number", "前往下一个数"],
   goTo: ["Go to a number by name", "按名称前往某个数"],
-  goToExample: ["W_Q.grad[1,0]", "W_Q.grad[1,0]"],
   go: ["Go", "前往"],
-  noSuchCell: [
-    "There is no such number here. Names are written as on the command line, with indices from 0: W_Q.grad[1,0].",
-    "这里没有这个数。写法与命令行相同，序号从 0 开始：W_Q.grad[1,0]。",
-  ],
   face_grad: ["gradient of {name}", "{name}的梯度"],
   face_new: ["{name}, updated", "更新后的{name}"],
   face_after: ["{name}, after the update", "{name}（更新之后）"],
@@ -345,6 +348,7 @@ export const TEXTS = {
   sizes: ["Sizes", "尺寸"],
   pace: ["Recomputation", "重新计算"],
   paceLive: ["at once, on every edit", "每次改动后立即进行"],
+  paceRecorded: ["none: the model is too large, every number is as recorded", "不重新计算：模型太大，全部数值都是记录"],
   paceDeferred: ["in slices after each edit, because the model is large", "模型较大，改动后分段进行"],
   replay: ["Replay", "重放"],
   replayTold: [

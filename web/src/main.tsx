@@ -31,7 +31,6 @@ declare global {
 function begin(trace: Trace): Session {
   const { header } = trace;
   const engine = Engine.of(trace);
-  engine.recompute();
   const structure = structureOf(header);
   const store = new Store(startingState(header, structure, engine, startingLanguage(document.documentElement.lang)));
   keepColours(store);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Header } from "../src/data/types.ts";
-import { Engine } from "../src/notation/engine.ts";
+import { Engine, NotRecorded } from "../src/notation/engine.ts";
 import { structureOf } from "../src/state/structure.ts";
 
 const { header, tensors } = JSON.parse(readFileSync(new URL("../fixtures/adamw.json", import.meta.url), "utf8")) as {
@@ -86,5 +86,47 @@ describe("the 24-parameter model under AdamW", () => {
     }
     const parts = structureOf(header).parts.filter(({ quantities }) => quantities.some(({ kind }) => kind === "optimizer state"));
     expect(parts.map(({ id }) => id)).toEqual(["optimizer"]);
+  });
+});
+
+describe("a page of it that leaves numbers out and recomputes nothing", () => {
+  const written = new Set(header.statements.map(({ target, face }) => (face ? `${target}.${face}` : target)));
+  const moved = (key: string): boolean =>
+    key.endsWith(".new") || (header.quantities.find(({ id }) => id === key)?.kind === "optimizer state" && written.has(key));
+  const part = { ...header, left_out: { limit: 1, needed: 2 } };
+
+  function without(left: (key: string) => boolean): Engine {
+    return new Engine(part, new Map([...recorded].filter(([key]) => !left(key))));
+  }
+
+  test("reads the update off gradients and moments, without one lost moment only what depends on it", () => {
+    const adamw = without((key) => key === "head.U.moment1" || moved(key));
+    expect(adamw.pace).toBe("recorded");
+    const lost = ["head.U.moment1", "head.U.moment1.new", "head.U.moment1_hat", "head.U.direction", "head.U.new"];
+    for (const [key, cells] of recorded) {
+      expect(adamw.holds(key), key).toBe(!lost.includes(key));
+      if (lost.includes(key)) expect(() => adamw.value(key), key).toThrow(NotRecorded);
+      else adamw.value(key).forEach((x, k) => x !== cells[k] && expect(x, `${key}:${k}`).toBeCloseTo(cells[k], 14));
+    }
+  });
+
+  test("without one gradient nothing that is clipped with all of them is told", () => {
+    const adamw = without((key) => key === "embed.E.grad" || key === "embed.E.moment1" || moved(key));
+    for (const key of ["optimizer.norm", "optimizer.kept", "head.U.clipped", "head.U.new"]) expect(adamw.holds(key), key).toBe(false);
+    expect(adamw.holds("head.U.squares")).toBe(true);
+    expect(adamw.slope()).toBeNaN();
+  });
+
+  test("takes no edits, and says nothing of a slope that it cannot know", () => {
+    const adamw = without((key) => key === "head.U.moment1");
+    expect(() => adamw.setScalar("eta", 1)).toThrow("too large");
+    expect(() => adamw.setCell("embed.E.moment1", 0, 1)).toThrow("too large");
+    expect(adamw.slope()).toBeNaN();
+    expect(adamw.edited()).toBe(false);
+  });
+
+  test("a moment that is missing from a page that leaves nothing out is an error", () => {
+    const rest = new Map([...recorded].filter(([key]) => key !== "head.U.moment1"));
+    expect(() => new Engine(header, rest)).toThrow("head.U.moment1");
   });
 });

@@ -47,6 +47,9 @@ def trace_command(
     target: Target = None,
     eta: Eta = None,
     optimizer: Chosen = None,
+    page_size: Annotated[
+        int, typer.Option(metavar="MB", min=1, help="The most numbers that the page holds, in megabytes.")
+    ] = 100,
     lang: Annotated[Language, typer.Option(help="Language of names and of the page.")] = Language.en,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
@@ -61,7 +64,7 @@ def trace_command(
     if json_path is not None:
         emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)
     if html is not None:
-        _write_page(trace, html, lang.value, force)
+        _write_page(trace, html, lang.value, page_size, force)
     if out is not None:
         from ..tracing import save_trace
 
@@ -120,10 +123,10 @@ def _nested(array: Any) -> Any:
     return cells.tolist()
 
 
-def _write_page(trace: Trace, path: Path, lang: str, force: bool) -> None:
+def _write_page(trace: Trace, path: Path, lang: str, megabytes: int, force: bool) -> None:
     from ..page import build
     from ..tracing import header_of, tensors_of
     from ..tracing.file import write_whole
 
-    page = build(header_of(trace), tensors_of(trace), lang=lang)
+    page = build(header_of(trace), tensors_of(trace), lang=lang, most_bytes=megabytes * 1_000_000)
     write_whole(path, page.encode("utf-8"), replace=force)

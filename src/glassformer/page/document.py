@@ -11,7 +11,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import Any, TypeAlias
 
@@ -30,23 +30,76 @@ _TITLE = "<title>glassformer</title>"
 _KEY = re.compile(r"[A-Za-z0-9_.]+")
 
 
-def build(header: Mapping[str, Any], tensors: Mapping[str, Array], *, lang: str = "en") -> str:
+MOST_BYTES = 100_000_000
+"""The numbers that a page holds, in bytes of its text, unless it is told otherwise: browsers open that at once."""
+
+ALWAYS = 4096
+"""A tensor of at most so many cells is never left out."""
+
+
+def build(
+    header: Mapping[str, Any], tensors: Mapping[str, Array], *, lang: str = "en", most_bytes: int = MOST_BYTES
+) -> str:
     """The page of a trace, as HTML to be written in UTF-8.
 
     ``header`` is the trace's header, plain data (numbers that are not finite become null). ``tensors`` holds every
     recorded tensor by key (``blocks.0.attn.S``, ``blocks.0.attn.S.grad``), in the axes that the header states; numbers
-    are kept exactly. ``lang`` is the language that the page opens in.
+    are kept exactly. ``lang`` is the language that the page opens in. Tensors that do not fit into ``most_bytes`` are left
+    out, as ``fitting`` chooses; the page says so where they would stand.
 
     Raises ``UserError`` for an unknown language and when the web bundle has not been built, ``ValueError`` for a key
     that cannot name a tensor.
     """
     if lang not in LANGUAGES:
         raise UserError(f'The page has no language "{lang}".', "", f"Choose one of: {', '.join(LANGUAGES)}.")
-    blocks = [header_block(header), *(tensor_block(key, array) for key, array in tensors.items())]
+    kept, needed = fitting(header, tensors, most_bytes)
+    if len(kept) < len(tensors):
+        header = {**header, "left_out": {"limit": most_bytes, "needed": needed}}
+    blocks = [header_block(header), *(tensor_block(key, array) for key, array in kept.items())]
     page = _replace(template(), _DATA, "\n".join(blocks))
     page = _replace(page, _LANGUAGE, f'<html lang="{LANGUAGES[lang]}">')
     title = _visible(str(header.get("title", {}).get(lang, "")))
     return _replace(page, _TITLE, f"<title>{html.escape(title)} · glassformer</title>") if title else page
+
+
+def fitting(header: Mapping[str, Any], tensors: Mapping[str, Array], most_bytes: int) -> tuple[dict[str, Array], int]:
+    """The tensors that fit into ``most_bytes`` of text, and the bytes that all of them need.
+
+    Left out are, in this order and of each kind the largest first: what the update computes (updated parameters, lines
+    of the optimizer), the forward pass after the update, gradients of parameters, parameters with the moments that the
+    optimizer had of them, gradients of activations, activations. A tensor of at most ``ALWAYS`` cells stays. Every page
+    can compute the update from the parameters, their gradients and the moments before it.
+    """
+    kinds = {q["id"]: q["kind"] for q in header.get("quantities", ())}
+    plain = {s["target"] for s in header.get("statements", ()) if s["face"] == ""}
+    lines = {id for id in plain if kinds.get(id) == "optimizer state"}
+    carried = {id for id, kind in kinds.items() if kind in {"parameter", "optimizer state"}} - lines
+    sizes = {key: _bytes_of(array) for key, array in tensors.items()}
+    needed = total = sum(sizes.values())
+    kept = dict(tensors)
+    for key in sorted(tensors, key=lambda key: (_turn(key, lines, carried), -sizes[key])):
+        if total <= most_bytes:
+            break
+        if tensors[key].size > ALWAYS:
+            total -= sizes[key]
+            del kept[key]
+    return kept, needed
+
+
+def _turn(key: str, lines: Collection[str], parameters: Collection[str]) -> int:
+    """When the tensor of ``key`` is left out, the first at 0. ``parameters`` with moments, ``lines`` of the optimizer."""
+    if key.endswith(".new") or key in lines:
+        return 0
+    if key.endswith(".after"):
+        return 1
+    gradient = key.endswith(".grad")
+    of_parameter = key.removesuffix(".grad") in parameters
+    return (2 if gradient else 3) if of_parameter else (4 if gradient else 5)
+
+
+def _bytes_of(array: Array) -> int:
+    """The length of a tensor as text."""
+    return 4 * math.ceil(array.size * _numbers(array)[1].itemsize / 3)
 
 
 def template() -> str:
@@ -73,12 +126,17 @@ def tensor_block(key: str, array: Array) -> str:
     """One tensor, row-major, little-endian: as float32 where that loses nothing, as float64 otherwise."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"{key!r} cannot name a tensor of a page: letters, digits, underscores and dots can")
+    dtype, numbers = _numbers(array)
+    text = base64.b64encode(numbers.tobytes()).decode("ascii")
+    return f'<script type="application/octet-stream" data-key="{key}" data-dtype="{dtype}">{text}</script>'
+
+
+def _numbers(array: Array) -> tuple[str, Array]:
+    """The format of a tensor's numbers and the numbers in it."""
     exact = np.asarray(array, dtype="<f8")
     with np.errstate(over="ignore"):  # what overflows is not equal, and stays float64
         short = exact.astype("<f4")
-    dtype, numbers = ("f4", short) if np.array_equal(short, exact, equal_nan=True) else ("f8", exact)
-    text = base64.b64encode(numbers.tobytes()).decode("ascii")
-    return f'<script type="application/octet-stream" data-key="{key}" data-dtype="{dtype}">{text}</script>'
+    return ("f4", short) if np.array_equal(short, exact, equal_nan=True) else ("f8", exact)
 
 
 def _plain(value: Any) -> Any:

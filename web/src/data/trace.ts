@@ -25,9 +25,14 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
+const LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
 /** Little-endian float64 (`f8`) or float32 (`f4`, written where nothing is lost) to numbers. */
 export function decodeTensor(base64: string, dtype: string): Float64Array {
   const bytes = bytesOf(base64.trim());
+  // The numbers lie in memory as this machine has them, on every machine a browser runs on but a few.
+  if (LITTLE_ENDIAN && dtype === "f8") return new Float64Array(bytes.buffer, 0, bytes.length / 8);
+  if (LITTLE_ENDIAN && dtype === "f4") return Float64Array.from(new Float32Array(bytes.buffer, 0, bytes.length / 4));
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (dtype === "f8") return Float64Array.from({ length: bytes.length / 8 }, (_, k) => view.getFloat64(8 * k, true));
   if (dtype === "f4") return Float64Array.from({ length: bytes.length / 4 }, (_, k) => view.getFloat32(4 * k, true));

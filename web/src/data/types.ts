@@ -179,6 +179,12 @@ export interface Labels extends Bilingual {
   texts: string[];
 }
 
+/** What a page leaves out because it would grow beyond its limit, in bytes; `needed` is the size with everything. */
+export interface LeftOut {
+  limit: number;
+  needed: number;
+}
+
 export interface Header {
   schema: number;
   version: string;
@@ -198,6 +204,8 @@ export interface Header {
   witnesses: Record<string, Witness>;
   update: Update | null;
   replay: { worst: number; unit: string; cells: number; by: Record<string, number> };
+  /** Only in pages that do not hold everything. */
+  left_out?: LeftOut;
   audit: { operations: number; uncovered: string[] } | null;
   /** The trace's own arithmetic, and the same difference in other arithmetic (absent in old files). */
   observer: { dtype: string; max_abs_logit_difference: number; others?: Record<string, number | null> };

@@ -1,5 +1,7 @@
 /**
  * The computer inside the page: every quantity of a trace, recomputed from its own definition.
+ * A small model is recomputed at every edit, a larger one in slices; one that is too large for that shows the recorded
+ * numbers, as far as the page holds them, and takes no edits. What was recorded is decoded when first looked at.
  *
  * Leaves (inputs, parameters, constants) and scalars may be edited; `recompute` then runs forward, gradients, update and
  * the forward pass after the update, in double precision. Numbers that a caller gets are the engine's own arrays: read
@@ -10,18 +12,18 @@ import type { Axis, Expr, Header, QuantityInfo, Statement } from "../data/types.
 import { Explainer } from "./cell.ts";
 import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
+import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
+import { NotRecorded, type Pace, type Recorded, Refused, linesFrom, paceOf } from "./recorded.ts";
 import { type Naming, Store, compileStatements, evaluateOnce, keyOf } from "./program.ts";
 import { namesIn } from "./tree.ts";
 
+export { NotRecorded, Refused } from "./recorded.ts";
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
-const LEAVES: readonly string[] = ["input", "parameter", "constant", "optimizer state"];
 const OPTIMIZER = "optimizer state";
 const LOSS = "loss.L";
 const [TOKENS, TARGETS, SCORED] = ["embed.t", "loss.y", "loss.scored"];
-/** Multiply-adds of a whole recomputation, about 6 per parameter and row, that still follow a moving finger. */
-const LIVE_OPERATIONS = 50e6;
 /** Milliseconds of computing before the page gets a turn. */
 const SLICE = 8;
 
@@ -42,67 +44,75 @@ interface Passes {
 export class Engine {
   /** Every key with a value: ids in the order of the header, then `id.grad`, `id.new`, `id.after`. */
   readonly keys: readonly string[];
-  /** "live": recompute on every edit; "deferred": the model is large, recompute when asked. */
-  readonly pace: "live" | "deferred";
+  readonly pace: Pace;
   /** Ids of the parameters that the update changes. */
   readonly parameters: readonly string[];
   /** Every parameter steps against its own gradient: no moments, no clipping, no decay. */
   readonly plainDescent: boolean;
   private readonly store: Store;
   private readonly infos: Map<string, QuantityInfo>;
-  private readonly recorded = new Map<string, Float64Array>();
-  private readonly steps: Step[];
+  /** Ids from which everything is computed. */
+  private readonly leaves: readonly string[];
+  private compiled: Step[] | undefined;
   private readonly statements: { forward: Statement[]; backward: Statement[]; update: Statement[] };
-  /** The lines of the optimizer alone, over the same tensors. */
-  private readonly updateSteps: Step[];
+  private compiledUpdate: Step[] | undefined;
+  /** Where nothing is recomputed: the lines of the update that can be read off recorded numbers, by key. */
+  private readonly lines: ReadonlyMap<string, Statement>;
   private probe: Passes | undefined;
   private explainer: Explainer | undefined;
   private finished = 0;
 
-  constructor(readonly header: Header, leaves: ReadonlyMap<string, Float64Array>) {
+  /** Throws an `Error` where numbers are missing that the model of this size is computed from. */
+  constructor(readonly header: Header, private readonly recorded: Recorded) {
     this.store = new Store(header.scalars);
     this.infos = new Map(header.quantities.map((quantity) => [quantity.id, quantity]));
     const kind = (id: string): string | undefined => this.infos.get(id)?.kind;
     const ofUpdate = ({ face, target }: Statement): boolean => face === "new" || kind(target) === OPTIMIZER;
     const of = (face: string): Statement[] => header.statements.filter((each) => each.face === face && !ofUpdate(each));
     this.statements = { forward: of(""), backward: of("grad"), update: header.statements.filter(ofUpdate) };
-    this.parameters = this.statements.update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
-    this.plainDescent = this.statements.update.every(
+    const { forward, backward, update } = this.statements;
+    this.parameters = update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
+    this.plainDescent = update.every(
       ({ target, expr }) => kind(target) !== "parameter" || namesIn(expr).every((name) => name === target),
     );
-    const forward = new Set(this.statements.forward.map((statement) => statement.target));
-    const lines = this.statements.update.filter(({ face }) => face === "").map(({ target }) => target);
-    const defined = new Set([...forward, ...lines]);
-    for (const quantity of header.quantities) {
-      const tensor = this.store.make(quantity.id, shapeOf(header, quantity));
-      if (defined.has(quantity.id)) continue;
-      const leaf = leaves.get(quantity.id);
-      if (!leaf || leaf.length !== tensor.data.length) {
-        throw new Error(`The trace holds no numbers for ${quantity.id}, from which everything is computed.`);
-      }
-      tensor.data.set(leaf);
-      this.recorded.set(quantity.id, leaf);
-    }
-    this.store.make(keyOf(LOSS, "grad"), []).data[0] = 1;
-    this.steps = this.compileAll(forward);
-    this.updateSteps = compileStatements(this.statements.update, this.store, keyOf);
+    const defined = new Set([...forward, ...update].filter(({ face }) => face === "").map(({ target }) => target));
+    this.leaves = header.quantities.map(({ id }) => id).filter((id) => !defined.has(id));
+    const missing = this.leaves.find((id) => !recorded.has(id));
+    this.pace = paceOf(this.operations(), missing, header.left_out !== undefined);
+    this.lines = this.pace === "recorded" ? linesFrom(update, recorded) : new Map();
+    for (const quantity of header.quantities) this.declare(quantity.id, shapeOf(header, quantity));
+    this.declare(keyOf(LOSS, "grad"), []);
+    for (const { target, face } of [...backward, ...update]) this.declare(keyOf(target, face), this.shape(target));
+    for (const { target } of forward) this.declare(keyOf(target, "after"), this.shape(target));
     this.keys = [...this.store.tensors.keys()];
-    this.pace = this.operations() <= LIVE_OPERATIONS ? "live" : "deferred";
   }
 
-  /** The engine of a recorded trace. */
+  /** The engine of a recorded trace, ready to be read. */
   static of(trace: Trace): Engine {
-    const leaves = new Map<string, Float64Array>();
-    for (const { id, kind } of trace.header.quantities) {
-      const cells = LEAVES.includes(kind) ? trace.tensor(id) : undefined;
-      if (cells) leaves.set(id, cells);
-    }
-    return new Engine(trace.header, leaves);
+    const keys = new Set(trace.keys);
+    const engine = new Engine(trace.header, { has: (key) => keys.has(key), get: (key) => trace.tensor(key) });
+    if (engine.pace === "live") engine.recompute();
+    return engine;
   }
 
-  private compileAll(defined: ReadonlySet<string>): Step[] {
+  /** Makes room for a key; its numbers are the recorded ones until they are computed. */
+  private declare(key: string, shape: readonly number[]): void {
+    this.store.make(key, shape, () => {
+      if (key === keyOf(LOSS, "grad")) return Float64Array.of(1);
+      const numbers = this.recorded.get(key);
+      if (numbers && numbers.length !== cells(shape)) throw new Error(`The trace holds a damaged ${key}.`);
+      if (this.pace !== "recorded") return numbers?.slice() ?? new Float64Array(cells(shape));
+      if (numbers) return numbers;
+      const line = this.lines.get(key);
+      if (line) return evaluateOnce(line.expr, line.letters, this.store, keyOf);
+      throw new NotRecorded(key);
+    });
+  }
+
+  private compile(): Step[] {
     const { forward, backward, update } = this.statements;
     const updated = new Set(this.parameters);
+    const defined = new Set(forward.map((statement) => statement.target));
     const after: Naming = (id, face) => (face ? keyOf(id, face) : updated.has(id) ? keyOf(id, "new") : defined.has(id) ? keyOf(id, "after") : id);
     return [
       ...compileStatements([...forward, ...backward, ...update], this.store, keyOf),
@@ -110,10 +120,21 @@ export class Engine {
     ];
   }
 
+  private get steps(): Step[] {
+    this.mayEdit();
+    return (this.compiled ??= this.compile());
+  }
+
+  /** The lines of the update alone, over the same tensors. */
+  private get updateSteps(): Step[] {
+    this.mayEdit();
+    return (this.compiledUpdate ??= compileStatements(this.statements.update, this.store, keyOf));
+  }
+
   /** Multiply-adds of one recomputation, roughly. */
-  private operations(): number {
-    const cells = this.parameters.reduce((total, id) => total + this.store.get(id).data.length, 0);
-    return 6 * cells * (this.header.scalars.n ?? 1);
+  operations(): number {
+    const sizes = this.parameters.map((id) => cells(shapeOf(this.header, this.quantity(id))));
+    return 6 * sizes.reduce((total, size) => total + size, 0) * (this.header.scalars.n ?? 1);
   }
 
   // ---- reading
@@ -146,11 +167,19 @@ export class Engine {
     return { id: key.slice(0, at), face };
   }
 
+  /** Whether the run has this key. */
   has(key: string): boolean {
     return this.store.tensors.has(key);
   }
 
-  /** The numbers of a key, row-major; throws for a key without value. */
+  /** Whether its numbers are here: computed, or recorded in the page. */
+  holds(key: string): boolean {
+    if (!this.has(key)) return false;
+    if (this.pace === "live" || this.finished > 0 || key === keyOf(LOSS, "grad")) return true;
+    return this.recorded.has(key) || this.lines.has(key);
+  }
+
+  /** The numbers of a key, row-major; throws for a key without value, `NotRecorded` for one that the page lacks. */
   value(key: string): Float64Array {
     return this.store.get(key).data;
   }
@@ -177,62 +206,74 @@ export class Engine {
 
   // ---- editing; nothing changes before `recompute`
 
-  /** Sets one cell of a leaf. Throws `RangeError` for a number that is not finite or a cell that is not there. */
+  /** The recorded numbers of a leaf that may be changed. */
+  private leaf(id: string): Float64Array | undefined {
+    return this.pace !== "recorded" && this.leaves.includes(id) ? this.recorded.get(id) : undefined;
+  }
+
+  private mayEdit(): void {
+    if (this.pace === "recorded") throw new Refused("tooLarge", "this model is too large to be recomputed here");
+  }
+
+  /** Sets one cell of a leaf. Throws `Refused` for a number that is not finite or a cell that is not there. */
   setCell(id: string, flat: number, x: number): void {
-    const leaf = this.recorded.get(id);
-    if (!leaf || !(flat in leaf)) throw new RangeError(`${id} has no editable cell ${flat}`);
-    if (!Number.isFinite(x)) throw new RangeError(`${x} is not a finite number`);
+    this.mayEdit();
+    const leaf = this.leaf(id);
+    if (!leaf || !(flat in leaf)) throw new Refused("noCell", `${id} has no editable cell ${flat}`);
+    if (!Number.isFinite(x)) throw new Refused("notFinite", `${x} is not a finite number`);
     this.value(id)[flat] = x;
   }
 
   setScalar(name: "eta" | "eps", x: number): void {
-    if (!Number.isFinite(x) || x < 0) throw new RangeError(`${name} must be a finite number, at least 0`);
+    this.mayEdit();
+    if (!Number.isFinite(x) || x < 0) throw new Refused("notFinite", `${name} must be a finite number, at least 0`);
     this.store.scalar(name)[0] = x;
   }
 
-  /** Sets the token of every row. Throws `RangeError` for a wrong count or an id outside the vocabulary. */
+  /** Sets the token of every row. Throws `Refused` for a wrong count or an id outside the vocabulary. */
   setTokens(ids: readonly number[]): void {
+    this.mayEdit();
     const tokens = this.value(TOKENS);
-    if (ids.length !== tokens.length) throw new RangeError(`there are ${tokens.length} rows, not ${ids.length}`);
+    if (ids.length !== tokens.length) throw new Refused("rowCount", `there are ${tokens.length} rows, not ${ids.length}`);
     ids.forEach((id) => this.checkToken(id));
     tokens.set(ids);
   }
 
-  /** Sets the target of a row; null takes the row out of the loss. Throws `RangeError` when no row would be left. */
+  /** Sets the target of a row; null takes the row out of the loss. Throws `Refused` when no row would be left. */
   setTarget(row: number, id: number | null): void {
+    this.mayEdit();
     const [targets, scored] = [this.value(TARGETS), this.value(SCORED)];
-    if (!(row in targets)) throw new RangeError(`there is no row ${row}`);
-    if (id === null) {
-      if (scored.every((mark, other) => other === row || mark === 0)) throw new RangeError("one row must count in the loss");
-      scored[row] = 0;
-      return;
-    }
-    this.checkToken(id);
-    targets[row] = id;
-    scored[row] = 1;
+    if (!(row in targets)) throw new Refused("noRow", `there is no row ${row}`);
+    const last = scored.every((mark, other) => other === row || mark === 0);
+    if (id === null && last) throw new Refused("oneRow", "one row must count in the loss");
+    if (id !== null) this.checkToken(id);
+    targets[row] = id ?? targets[row];
+    scored[row] = id === null ? 0 : 1;
   }
 
   private checkToken(id: number): void {
     if (!Number.isInteger(id) || id < 0 || id >= this.header.vocabulary.length) {
-      throw new RangeError(`${id} is not a token id; they run from 0 to ${this.header.vocabulary.length - 1}`);
+      throw new Refused("noToken", `${id} is not a token id; they run from 0 to ${this.header.vocabulary.length - 1}`);
     }
   }
 
   /** Whether this cell of a leaf differs from the trace. */
   isEdited(id: string, flat: number): boolean {
-    const leaf = this.recorded.get(id);
+    const leaf = this.leaf(id);
     return leaf !== undefined && this.value(id)[flat] !== leaf[flat];
   }
 
   /** Whether anything differs from the trace. */
   edited(): boolean {
+    if (this.pace === "recorded") return false;
     if (Object.entries(this.header.scalars).some(([name, value]) => this.scalar(name) !== value)) return true;
-    return [...this.recorded].some(([id, leaf]) => leaf.some((value, flat) => value !== this.value(id)[flat]));
+    return this.leaves.some((id) => this.leaf(id)?.some((value, flat) => value !== this.value(id)[flat]));
   }
 
   /** Back to the leaves and scalars of the trace. */
   reset(): void {
-    for (const [id, leaf] of this.recorded) this.value(id).set(leaf);
+    this.mayEdit();
+    for (const id of this.leaves) this.value(id).set(this.leaf(id) ?? []);
     for (const [name, value] of Object.entries(this.header.scalars)) this.store.scalar(name)[0] = value;
   }
 
@@ -268,14 +309,14 @@ export class Engine {
     if (this.probe) return this.probe;
     for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
     this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
-    const parameters = new Set(this.parameters);
+    const [parameters, leaves] = [new Set(this.parameters), new Set(this.leaves)];
     const lines = new Set(this.statements.update.flatMap(({ target, consumer }) => (target === consumer ? [] : [target])));
     const own: Naming = (id, face) =>
-      face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && this.recorded.has(id) ? id : `${keyOf(id, face)}.probe`;
+      face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && leaves.has(id) ? id : `${keyOf(id, face)}.probe`;
     // The wrong order of updating reads the forward values of the run, but parameters as they stand. Moments before the
     // step are those of the run, and so is the factor of a clipped gradient, for which all gradients must be known.
     const mixed: Naming = (id, face) => {
-      if (lines.has(id) && (face === "new" || !this.recorded.has(id))) return `${keyOf(id, face)}.probe`;
+      if (lines.has(id) && (face === "new" || !leaves.has(id))) return `${keyOf(id, face)}.probe`;
       return face === "" && !parameters.has(id) ? id : own(id, face);
     };
     this.probe = {
@@ -320,8 +361,17 @@ export class Engine {
     return this.atRate(eta, () => this.lossAfterOnly(this.parameters));
   }
 
-  /** The slope of the loss along the step, by learning rate: first order per unit of it. */
+  /**
+   * The slope of the loss along the step, by learning rate: first order per unit of it. NaN where a gradient is not here,
+   * and in a run that is never recomputed unless it descends plainly: minus the squared length of the gradient.
+   */
   slope(): number {
+    const gradients = this.parameters.map((id) => keyOf(id, "grad"));
+    if (!gradients.every((key) => this.holds(key))) return NaN;
+    if (this.pace === "recorded") {
+      const square = (key: string): number => this.value(key).reduce((total, x) => total + x * x, 0);
+      return this.plainDescent ? -gradients.reduce((total, key) => total + square(key), 0) : NaN;
+    }
     return this.atRate(1, () => this.parameters.reduce((total, id) => total + this.predicted(id), 0));
   }
 

@@ -5,7 +5,7 @@ import type { Step } from "./contract.ts";
 import { type Operands, compile } from "./evaluate.ts";
 
 export interface Tensor {
-  data: Float64Array;
+  readonly data: Float64Array;
   shape: readonly number[];
 }
 
@@ -34,11 +34,17 @@ export class Store {
     return cell;
   }
 
-  /** The tensor of `key`; made (all zeros) where it is new. */
-  make(key: string, shape: readonly number[]): Tensor {
+  /** The tensor of `key`; made where it is new, its numbers (zeros, where `source` is not given) when first asked for. */
+  make(key: string, shape: readonly number[], source = (): Float64Array => new Float64Array(cells(shape))): Tensor {
     const known = this.tensors.get(key);
     if (known) return known;
-    const made = { data: new Float64Array(cells(shape)), shape };
+    let numbers: Float64Array | undefined;
+    const made = {
+      shape,
+      get data() {
+        return (numbers ??= source());
+      },
+    };
     this.tensors.set(key, made);
     return made;
   }

@@ -1,8 +1,10 @@
 /** What a reader can do: look at a cell, walk back and forward, change a number. */
+import { Refused } from "../notation/recorded.ts";
 import { isLeafEditable } from "./leaves.ts";
-import { keyOf, splitKey } from "./keys.ts";
+import { indexOf, splitKey } from "./keys.ts";
 import { blockId } from "./mapping.ts";
 import type { Session } from "./session.ts";
+import { headAxis, headOfPlace, placeOfHead } from "./slices.ts";
 import { sameCell, type Cell, type State, type View } from "./store.ts";
 import type { Part } from "./structure.ts";
 
@@ -33,12 +35,14 @@ function revealing(session: Session, cell: Cell): Partial<State> {
     view: viewFor(cell.key, state.view, quantity?.kind === "parameter"),
   };
   if (part) change.open = opened(state.open, part);
-  const headAxis = quantity ? quantity.axes.findIndex(([letter]) => letter === "h") : -1;
-  if (part && headAxis >= 0) {
+  const axis = quantity ? headAxis(quantity) : -1;
+  if (part && axis >= 0) {
     const shape = engine.shape(cell.key);
-    const inner = shape.slice(headAxis + 1).reduce((product, size) => product * size, 1);
-    const head = Math.floor(cell.flat / inner) % shape[headAxis];
-    change.heads = { ...state.heads, [part.id]: head };
+    const place = indexOf(cell.flat, shape)[axis];
+    const heads = engine.scalar("H");
+    // Of the heads that share this one, the one already shown stays.
+    const shown = placeOfHead(state.heads[part.id] ?? 0, shape[axis], heads) === place;
+    if (!shown) change.heads = { ...state.heads, [part.id]: headOfPlace(place, shape[axis], heads) };
   }
   return change;
 }
@@ -121,10 +125,10 @@ export async function recompute(session: Session): Promise<void> {
 function attempt(session: Session, change: () => void): void {
   try {
     change();
-    session.store.set({ notice: "" });
+    session.store.set({ notice: null });
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    session.store.set({ notice: error.message });
+    if (!(error instanceof Refused)) throw error;
+    session.store.set({ notice: error.reason });
     return;
   }
   void recompute(session);
@@ -134,7 +138,7 @@ function attempt(session: Session, change: () => void): void {
 export function editCell(session: Session, id: string, flat: number, x: number): void {
   const { engine } = session;
   attempt(session, () => {
-    if (!isLeafEditable(session, id)) throw new RangeError(`${id} cannot be changed`);
+    if (!isLeafEditable(session, id)) throw new Refused("notLeaf", `${id} cannot be changed`);
     if (id === "embed.t") editToken(session, flat, x);
     else if (id === "loss.y") engine.setTarget(flat, x);
     else if (id === "loss.scored") engine.setTarget(flat, x ? engine.value("loss.y")[flat] : null);
@@ -142,17 +146,22 @@ export function editCell(session: Session, id: string, flat: number, x: number):
   });
 }
 
+/** Whether every row that counts predicts the token after it. */
+function isText(tokens: Float64Array, targets: Float64Array, scored: Float64Array): boolean {
+  return targets.every((target, row) => !scored[row] || target === tokens[row + 1]);
+}
+
 /** In a run on text the target of a position is the next token: it follows the edit. */
 function editToken(session: Session, row: number, token: number): void {
-  const { engine, trace, header } = session;
+  const { engine, trace } = session;
   const tokens = engine.tokens();
   tokens[row] = token;
   engine.setTokens(tokens);
   const recorded = trace.tensor("embed.t");
   const targets = trace.tensor("loss.y");
   const scored = trace.tensor("loss.scored");
-  if (header.source !== "run" || row === 0 || !recorded || !targets || !scored) return;
-  if (scored[row - 1] && targets[row - 1] === recorded[row]) engine.setTarget(row - 1, token);
+  if (row === 0 || !recorded || !targets || !scored || !isText(recorded, targets, scored)) return;
+  if (scored[row - 1]) engine.setTarget(row - 1, token);
 }
 
 /** Drops the target of a row: the row no longer counts in the loss. */
@@ -166,26 +175,4 @@ export function editScalar(session: Session, name: "eta" | "eps", x: number): vo
 
 export function resetEdits(session: Session): void {
   attempt(session, () => session.engine.reset());
-}
-
-/** The cell meant by `W_Q.grad[1,0]`, `loss.L` or an id; null where it names none. */
-export function cellNamed(session: Session, text: string): Cell | null {
-  const found = /^\s*([\w.]+?)\s*(?:\[\s*([\d\s,]*)\])?\s*$/.exec(text);
-  if (!found) return null;
-  const { id: name, face } = splitKey(found[1]);
-  const id = session.engine.resolve(name);
-  if (id === undefined) return null;
-  const key = keyOf(id, face);
-  if (!session.engine.has(key)) return null;
-  const shape = session.engine.shape(key);
-  let index = (found[2] ?? "")
-    .split(",")
-    .filter((part) => part.trim() !== "")
-    .map(Number);
-  if (!found[2]) index = shape.map(() => 0);
-  // Where there is one head only, its index may be left out, as in the notes.
-  const headAxis = session.structure.quantity.get(id)?.axes.findIndex(([letter]) => letter === "h") ?? -1;
-  if (index.length === shape.length - 1 && headAxis >= 0 && shape[headAxis] === 1) index.splice(headAxis, 0, 0);
-  if (index.length !== shape.length || index.some((at, axis) => at >= shape[axis])) return null;
-  return { key, flat: index.reduce((flat, at, axis) => flat * shape[axis] + at, 0) };
 }

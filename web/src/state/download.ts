@@ -35,7 +35,7 @@ export function numbersAsJson(session: Session): string {
 }
 
 function keysOf({ engine }: Session): string[] {
-  return engine.keys.filter((key) => !key.endsWith(".probe"));
+  return engine.keys.filter((key) => !key.endsWith(".probe") && engine.holds(key));
 }
 
 /** One line per number: key, index counted from 0, value. No text of strangers is in it, so no cell can be a formula. */

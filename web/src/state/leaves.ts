@@ -14,6 +14,7 @@ export function holdsTokens(id: string): boolean {
 const INPUTS = new Set([...TOKENS, "loss.scored"]);
 
 export function isLeafEditable(session: Session, id: string): boolean {
+  if (session.engine.pace === "recorded") return false;
   if (INPUTS.has(id)) return session.structure.quantity.has(id);
   return session.structure.quantity.get(id)?.editable ?? false;
 }

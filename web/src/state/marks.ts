@@ -1,7 +1,7 @@
 /** Which cells to mark in every table: what the looked-at cell reads, and what reads it. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { readersOf } from "./readers.ts";
+import { readersOf, tryToExplain } from "./readers.ts";
 import type { Session } from "./session.ts";
 import type { Cell } from "./store.ts";
 
@@ -26,8 +26,8 @@ export function marksOf(session: Session, selected: Cell | null): Marks {
     if (!of.has(flat)) of.set(flat, mark);
     marks.set(key, of);
   };
-  for (const { key, flat } of session.engine.arithmetic(selected.key, selected.flat).operands)
-    put(key, flat, "operand");
+  const explained = tryToExplain(session.engine, selected);
+  if (typeof explained !== "string") for (const { key, flat } of explained.operands) put(key, flat, "operand");
   for (const { key, cells } of readersOf(selected, session)) for (const flat of cells) put(key, flat, "reader");
   return marks;
 }

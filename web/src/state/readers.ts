@@ -1,6 +1,8 @@
 /** Who reads a cell, and the way from a cell to the loss: cells as neighbours in the dataflow. */
 import type { Axis, Expr, Header, Statement } from "../data/types.ts";
 import type { Engine } from "../notation/engine.ts";
+import type { CellExplanation } from "../notation/explanation.ts";
+import { NotRecorded } from "../notation/recorded.ts";
 import { children } from "../notation/tree.ts";
 import { flatOf, indexOf, keyOf, splitKey, type AnyFace } from "./keys.ts";
 import type { Cell } from "./store.ts";
@@ -204,7 +206,7 @@ function wayForward(start: Cell, around: Surroundings): Cell[] {
   const far = distances(around, goal);
   const weight = ({ key, flat }: Cell): number => {
     const gradient = keyOf(splitKey(key).id, "grad");
-    return around.engine.has(gradient) ? Math.abs(around.engine.value(gradient)[flat]) : 0;
+    return around.engine.holds(gradient) ? Math.abs(around.engine.value(gradient)[flat]) : 0;
   };
   const way = [start];
   for (let at = start; at.key !== goal && way.length < 200;) {
@@ -222,18 +224,30 @@ function wayForward(start: Cell, around: Surroundings): Cell[] {
   return way;
 }
 
+/** How a cell came about, or the key of what that reads and the page does not hold. */
+export function tryToExplain(engine: Engine, cell: Cell): CellExplanation | string {
+  try {
+    return engine.arithmetic(cell.key, cell.flat);
+  } catch (error) {
+    if (error instanceof NotRecorded) return error.key;
+    throw error;
+  }
+}
+
 /** From a gradient back to the loss it came from: at each step the largest gradient among what it reads. */
 function wayBack(start: Cell, around: Surroundings): Cell[] {
   const way = [start];
   for (let at = start; at.key !== "loss.L.grad" && way.length < 200;) {
-    const explanation = around.engine.arithmetic(at.key, at.flat);
-    const gradients = explanation.operands.filter(({ key }) => splitKey(key).face === "grad");
+    const explained = tryToExplain(around.engine, at);
+    if (typeof explained === "string") break;
+    const gradients = explained.operands.filter(({ key }) => splitKey(key).face === "grad");
     const next = largest(gradients, ({ key, flat }) => Math.abs(around.engine.value(key)[flat]));
     if (!next) break;
     at = { key: next.key, flat: next.flat };
     way.push(at);
   }
-  if (way[way.length - 1].key !== "loss.L.grad" && around.engine.has("loss.L")) way.push({ key: "loss.L", flat: 0 });
+  const whole = way[way.length - 1].key === "loss.L.grad";
+  if (!whole && around.engine.has("loss.L")) way.push({ key: "loss.L", flat: 0 });
   return way;
 }
 

@@ -1,6 +1,7 @@
 /** Choices that outlive a visit, and how the page starts. */
 import type { Header, Language } from "../data/types.ts";
 import type { Engine } from "../notation/engine.ts";
+import { cellsOf } from "./keys.ts";
 import { blockId } from "./mapping.ts";
 import type { Cell, State, Store, Theme } from "./store.ts";
 import type { Structure } from "./structure.ts";
@@ -80,7 +81,7 @@ export function cellOfAddress(hash: string, engine: Engine): Cell | null {
   const found = /^#cell=([\w.]+):(\d+)$/.exec(hash);
   if (!found || !engine.has(found[1])) return null;
   const flat = Number(found[2]);
-  return flat < engine.value(found[1]).length ? { key: found[1], flat } : null;
+  return flat < cellsOf(engine.shape(found[1])) ? { key: found[1], flat } : null;
 }
 
 export function startingState(header: Header, structure: Structure, engine: Engine, language: Language): State {
@@ -104,7 +105,7 @@ export function startingState(header: Header, structure: Structure, engine: Engi
     shortcuts: recall("shortcuts") !== "off",
     version: engine.version,
     edited: false,
-    notice: "",
+    notice: null,
     busy: false,
     printing: false,
   };

@@ -14,14 +14,33 @@ export interface Plane {
   place: (flat: number) => { row: number; column: number } | null;
 }
 
+const HEADS = new Set(["h", "k"]);
+
+/** The axis of heads (of queries, or of keys and values); -1 where there is none. */
+export function headAxis(quantity: QuantityInfo): number {
+  return quantity.axes.findIndex(([letter]) => HEADS.has(letter));
+}
+
+/**
+ * Where a model has fewer heads of keys than of queries, neighbours share one. A part remembers the head of queries;
+ * these turn it into the place along the axis of heads of a tensor of `size` heads, and back (the first that shares it).
+ */
+export function placeOfHead(head: number, size: number, heads: number): number {
+  return heads > size ? Math.floor((head * size) / heads) : head;
+}
+
+export function headOfPlace(place: number, size: number, heads: number): number {
+  return heads > size ? Math.ceil((place * heads) / size) : place;
+}
+
 /** A vector over positions stands, other vectors lie. */
 const TALLEST_VECTOR = 12;
 
 /** The plane of `quantity` at position `at` of its selector axis. */
 export function planeOf(quantity: QuantityInfo, shape: readonly number[], at: number): Plane {
   const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((product, size) => product * size, 1));
-  const head = quantity.axes.findIndex(([letter]) => letter === "h");
-  const through = head >= 0 ? head : quantity.axes.length > 2 ? 0 : -1;
+  const head = headAxis(quantity);
+  const through = head >= 0 && quantity.axes.length > 1 ? head : quantity.axes.length > 2 ? 0 : -1;
   const shown = quantity.axes.map((_, axis) => axis).filter((axis) => axis !== through);
   const lone = shown.length === 1;
   const stands = lone && ["i", "j"].includes(quantity.axes[shown[0]][0]) && shape[shown[0]] <= TALLEST_VECTOR;

@@ -1,5 +1,6 @@
 /** The one store of the page: what is looked at, in which language, and how often the numbers changed. */
 import type { Language } from "../data/types.ts";
+import type { Reason } from "../notation/recorded.ts";
 
 /** A cell: a tensor's key and a row-major position in it, counted from 0. */
 export interface Cell {
@@ -48,8 +49,8 @@ export interface State {
   version: number;
   /** Something differs from the trace. */
   edited: boolean;
-  /** Why the last change was refused; "" when it was not. */
-  notice: string;
+  /** Why the last change was refused; null when it was not. */
+  notice: Reason | null;
   /** A recomputation is under way. */
   busy: boolean;
   /** Everything is shown, for paper. */

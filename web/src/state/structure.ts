@@ -30,6 +30,9 @@ export interface Structure {
 const TITLES: Record<string, Bilingual> = {
   embed: { en: "Embedding", zh: "嵌入" },
   mask: { en: "Mask", zh: "掩码" },
+  window: { en: "Mask with a window", zh: "滑动窗口掩码" },
+  rope: { en: "Rotation angles", zh: "旋转角" },
+  heads: { en: "Which heads share keys", zh: "哪些头共用键值" },
   norm1: { en: "Norm", zh: "归一化" },
   attn: { en: "Attention", zh: "注意力" },
   R: { en: "Residual", zh: "残差" },
@@ -58,9 +61,19 @@ export function keysRead(statement: Statement): string[] {
   return [...new Set(refsOf(statement.expr).map((ref) => keyOf(ref[1], ref[2] as AnyFace)))];
 }
 
-function partId(quantity: QuantityInfo): string {
-  if (quantity.kind === "optimizer state") return "optimizer";
-  return /^blocks\.\d+$/.test(quantity.path) ? quantity.id : quantity.path || quantity.id;
+/** What is said inside another part and belongs to it: a norm of queries and keys is a step of attention. */
+const INNER = /\.qk_norm$/;
+
+/**
+ * The part of a quantity; all lines of the optimizer are one. What a block says itself is the end of a stretch of it
+ * (dropout, then the sum), so the sum that comes next names the part: `blocks.0.kept_O` belongs to `blocks.0.R`.
+ */
+function partId(at: number, quantities: readonly QuantityInfo[]): string {
+  const { path, id, kind } = quantities[at];
+  if (kind === "optimizer state") return "optimizer";
+  if (!/^blocks\.\d+$/.test(path)) return path.replace(INNER, "") || id;
+  const sum = quantities.slice(at).find((each) => each.path === path && (each.name === "R" || each.name === "X"));
+  return sum?.id ?? id;
 }
 
 function blockOf(path: string): number | null {
@@ -70,8 +83,8 @@ function blockOf(path: string): number | null {
 
 function partsOf(header: Header): Part[] {
   const parts = new Map<string, Part>();
-  for (const quantity of header.quantities) {
-    const id = partId(quantity);
+  header.quantities.forEach((quantity, at) => {
+    const id = partId(at, header.quantities);
     let part = parts.get(id);
     if (!part) {
       const name = id.slice(id.lastIndexOf(".") + 1);
@@ -80,7 +93,7 @@ function partsOf(header: Header): Part[] {
       parts.set(id, part);
     }
     part.quantities.push(quantity);
-  }
+  });
   return [...parts.values()];
 }
 

@@ -12,7 +12,6 @@ import { Formula, Tex } from "./formula.tsx";
 export function CellLink({ cell, value = true }: { cell: Cell; value?: boolean }) {
   const session = useSession();
   const point = (pointed: Cell | null) => (): void => session.store.set({ pointed });
-  const x = session.engine.value(cell.key)[cell.flat];
   return (
     <button
       type="button"
@@ -26,9 +25,15 @@ export function CellLink({ cell, value = true }: { cell: Cell; value?: boolean }
         <Tex tex={cellTex(session, cell)} />
       </span>
       <span class="sr">{cellName(session, cell)}</span>
-      {value && <span class="cell-link-value">{short(x, 6)}</span>}
+      {value && <Value cell={cell} />}
     </button>
   );
+}
+
+function Value({ cell: { key, flat } }: { cell: Cell }) {
+  const { engine } = useSession();
+  const { t } = useSpeech();
+  return <span class="cell-link-value">{engine.holds(key) ? short(engine.value(key)[flat], 6) : t("notRecorded")}</span>;
 }
 
 /** Formula text whose operands answer the pointer. The list of operands below serves the keyboard. */

@@ -5,7 +5,7 @@ import { useSession, useSpeech, useStore, type Session } from "../state/session.
 import type { View } from "../state/store.ts";
 import { keysRead } from "../state/structure.ts";
 import { tensorTex } from "../state/symbols.ts";
-import { Formula, Tex, useNear } from "./formula.tsx";
+import { Formula, LazyTex, Tex, useNear } from "./formula.tsx";
 import { HeadChoice, Matrix } from "./matrix.tsx";
 
 /** The key that a view shows of a quantity, and the one beside it; null where the view has nothing to show. */
@@ -34,7 +34,7 @@ export function keysIn(view: View, quantity: QuantityInfo, session: Session): { 
 /** Sizes along the axes; a single head goes without saying, as in the notes. */
 function shapeText(quantity: QuantityInfo, session: Session): string {
   const shape = session.engine.shape(quantity.id);
-  const told = shape.filter((size, axis) => size > 1 || quantity.axes[axis][0] !== "h");
+  const told = shape.filter((size, axis) => size > 1 || !["h", "k"].includes(quantity.axes[axis][0]));
   return told.length === 0 ? "1" : told.join(" × ");
 }
 
@@ -148,7 +148,10 @@ export function Card({ quantity, view, level: Title }: CardProps) {
     >
       <header class="card-head">
         <Title class="card-title">
-          <Tex tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)} />
+          <LazyTex
+            tex={tensorTex(session, quantity.id, view === "compare" || view === "update" ? "" : face)}
+            plain={quantity.name}
+          />
           <span class="card-name">{pick(quantity)}</span>
         </Title>
         <span class="card-shape" title={quantity.id}>

@@ -5,7 +5,7 @@ import { flatOf, indexOf, keyOf } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { full, rough } from "../state/text.ts";
-import { Formula, Tex } from "./formula.tsx";
+import { Formula, LazyTex } from "./formula.tsx";
 import { Status } from "./status.tsx";
 
 /** Values of the last step, to which every step must be equal; empty where the run lacks an operand. */
@@ -118,7 +118,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
       <h3>
         <button type="button" aria-expanded={shown > 0} onClick={() => show(shown > 0 ? 0 : 1)}>
           <span class="twist" aria-hidden="true" />
-          <Tex tex={headTex(session, derivation)} /> {pick(derivation.title)}
+          <LazyTex tex={headTex(session, derivation)} plain="" /> {pick(derivation.title)}
         </button>
         <Status status={derivation.status} />
         {derivation.source && <span class="quiet small">{t("section", { number: derivation.source })}</span>}

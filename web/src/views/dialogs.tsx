@@ -7,6 +7,8 @@ import { picture, rough } from "../state/text.ts";
 import { Status } from "./status.tsx";
 
 /** A modal dialog; the browser keeps the focus inside and gives it back when it closes. */
+const PACES = { live: "paceLive", deferred: "paceDeferred", recorded: "paceRecorded" } as const;
+
 function Modal({ title, children }: { title: string; children: ComponentChildren }) {
   const { store } = useSession();
   const { t } = useSpeech();
@@ -185,7 +187,7 @@ function About() {
               ))}
             </span>
           </Fact>
-          <Fact name={t("pace")}>{t(engine.pace === "live" ? "paceLive" : "paceDeferred")}</Fact>
+          <Fact name={t("pace")}>{t(PACES[engine.pace])}</Fact>
           <Fact name={t("replay")}>
             {replay
               ? t("replayTold", { worst: replay.worst.toFixed(2), unit: replay.unit, cells: replay.cells })

@@ -12,14 +12,82 @@ export function useNear<E extends Element>(): [(element: E | null) => void, bool
     if (!element || near) return;
     const observer = new IntersectionObserver(
       (entries) => {
-        if (entries.some((entry) => entry.isIntersecting)) setNear(true);
+        if (entries.some((entry) => entry.isIntersecting)) cancel ??= inTurn(() => setNear(true));
       },
       { rootMargin: "600px" },
     );
+    let cancel: (() => void) | undefined;
     observer.observe(element);
-    return () => observer.disconnect();
+    return () => {
+      observer.disconnect();
+      cancel?.();
+    };
   }, [element, near]);
   return [setElement, near || printing];
+}
+
+interface Drawing {
+  draw: () => void;
+  /** A single symbol: several of these fit into one task. */
+  light: boolean;
+}
+
+const waiting = new Set<Drawing>();
+let waking = false;
+/** Milliseconds of symbols in one task. */
+const TURN = 8;
+
+/**
+ * Draws in a task of its own, after those that wait already; returns what cancels it. Many tables and formulas come near
+ * the screen at once: drawn together they would hold scrolling up.
+ */
+function inTurn(draw: () => void, light = false): () => void {
+  const drawing = { draw, light };
+  waiting.add(drawing);
+  wake();
+  return () => void waiting.delete(drawing);
+}
+
+function wake(): void {
+  if (waking || waiting.size === 0) return;
+  waking = true;
+  setTimeout(() => {
+    waking = false;
+    const began = performance.now();
+    for (const drawing of waiting) {
+      waiting.delete(drawing);
+      drawing.draw();
+      if (!drawing.light || performance.now() - began > TURN) break;
+    }
+    wake();
+  });
+}
+
+/** A symbol in a line of text, drawn when it comes near the screen; plain text stands for it until then. */
+export function LazyTex({ tex, plain }: { tex: string; plain: string }) {
+  const printing = useStore((state) => state.printing);
+  const place = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const element = place.current;
+    if (!element) return;
+    if (printing) return typeset(element, tex, false);
+    let cancel: (() => void) | undefined;
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        cancel = inTurn(() => typeset(element, tex, false), true);
+      },
+      { rootMargin: "600px" },
+    );
+    element.textContent = plain;
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      cancel?.();
+    };
+  }, [tex, printing]);
+  return <span ref={place} class="tex" />;
 }
 
 /** A formula in a line of text, drawn at once. */

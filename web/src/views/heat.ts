@@ -33,28 +33,21 @@ export interface Scale {
 
 /** The scale of the numbers in view. */
 export function scaleOf(values: Float64Array, plane: Plane, stretched: boolean): Scale {
-  const scale: Scale = { size: 0, negative: false, masked: false, stretched };
+  const step = plane.flat(0, 1) - plane.flat(0, 0);
+  let [size, negative, masked] = [0, false, false];
   for (let row = 0; row < plane.rows; row++) {
-    for (let column = 0; column < plane.columns; column++) {
-      const x = values[plane.flat(row, column)];
-      if (x === -Infinity) scale.masked = true;
-      if (!Number.isFinite(x)) continue;
-      if (x < 0) scale.negative = true;
-      if (Math.abs(x) > scale.size) scale.size = Math.abs(x);
+    for (let column = 0, at = plane.flat(row, 0); column < plane.columns; column++, at += step) {
+      const x = values[at];
+      if (x === -Infinity) masked = true;
+      else if (x < 0) negative = true;
+      const far = Math.abs(x);
+      if (far > size && far !== Infinity) size = far;
     }
   }
-  return scale;
+  return { size, negative, masked, stretched };
 }
 
-function colour(x: number, scale: Scale, palette: Palette): number[] {
-  if (x === -Infinity) return palette.masked;
-  if (!Number.isFinite(x)) return palette.nan;
-  const linear = scale.size > 0 ? Math.abs(x) / scale.size : 0;
-  const share = scale.stretched ? Math.sqrt(linear) : linear;
-  const end = x < 0 ? palette.negative : palette.positive;
-  return palette.zero.map((zero, channel) => zero + (end[channel] - zero) * share);
-}
-
+/** Paints one pixel a number. A large matrix has half a million of them, so nothing is made on the way. */
 export function paint(
   canvas: HTMLCanvasElement,
   values: Float64Array,
@@ -67,13 +60,20 @@ export function paint(
   const context = canvas.getContext("2d");
   if (!context) return;
   const image = context.createImageData(plane.columns, plane.rows);
-  for (let row = 0, at = 0; row < plane.rows; row++) {
-    for (let column = 0; column < plane.columns; column++, at += 4) {
-      const [red, green, blue] = colour(values[plane.flat(row, column)], scale, palette);
-      image.data[at] = red;
-      image.data[at + 1] = green;
-      image.data[at + 2] = blue;
-      image.data[at + 3] = 255;
+  const { data } = image;
+  const { zero, negative, positive, masked, nan } = palette;
+  const step = plane.flat(0, 1) - plane.flat(0, 0);
+  for (let row = 0, to = 0; row < plane.rows; row++) {
+    for (let column = 0, at = plane.flat(row, 0); column < plane.columns; column++, at += step, to += 4) {
+      const x = values[at];
+      const special = x === -Infinity ? masked : Number.isFinite(x) ? null : nan;
+      const linear = scale.size > 0 ? Math.abs(x) / scale.size : 0;
+      const share = special ? 1 : scale.stretched ? Math.sqrt(linear) : linear;
+      const end = special ?? (x < 0 ? negative : positive);
+      data[to] = zero[0] + (end[0] - zero[0]) * share;
+      data[to + 1] = zero[1] + (end[1] - zero[1]) * share;
+      data[to + 2] = zero[2] + (end[2] - zero[2]) * share;
+      data[to + 3] = 255;
     }
   }
   context.putImageData(image, 0, 0);

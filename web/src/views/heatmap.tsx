@@ -1,5 +1,5 @@
 /** A large matrix as a heat map; the exact number stands under the pointer and under the arrow keys. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { select } from "../state/actions.ts";
 import { useMarks } from "../state/marks.ts";
 import { coloursOf } from "../state/settings.ts";
@@ -110,11 +110,12 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   const [cursor, setCursor] = useState<Place | null>(null);
   const values = numbers ?? session.engine.value(keyName);
   const stretched = useStore((state) => state.stretched);
-  const scale = scaleOf(values, plane, stretched);
+  const start = plane.flat(0, 0);
+  const scale = useMemo(() => scaleOf(values, plane, stretched), [values, version, stretched, start, keyName]);
   const side = cellSide(plane);
   useLayoutEffect(() => {
     if (canvas.current) paint(canvas.current, values, plane, scale, paletteOf(canvas.current));
-  }, [values, version, colours, printing, stretched, plane.flat(0, 0), keyName]);
+  }, [values, version, colours, printing, stretched, start, keyName]);
   const chosen = useStore((state) => (state.selected?.key === keyName ? state.selected.flat : -1));
   useEffect(() => {
     if (chosen >= 0) setCursor(plane.place(chosen));

@@ -1,17 +1,20 @@
 /** Everything about the number looked at: what it is, how it came about, who says so, where it goes. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Derivation } from "../data/types.ts";
-import { cellNamed, goBack, goForward, select } from "../state/actions.ts";
+import { goBack, goForward, select } from "../state/actions.ts";
+import { exampleName, lookUp, type Miss } from "../state/lookup.ts";
 import { indexOf, pythonName, splitKey } from "../state/keys.ts";
 import { axisTexts, holdsTokens, tokenText } from "../state/leaves.ts";
-import { readersOf, wayToLoss } from "../state/readers.ts";
+import { readersOf, tryToExplain, wayToLoss } from "../state/readers.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
+import { cellTex } from "../state/symbols.ts";
 import { full, short } from "../state/text.ts";
 import { Arithmetic, CellLink, CellList } from "./arithmetic.tsx";
 import { Editor } from "./editor.tsx";
 import { Formula, Tex } from "./formula.tsx";
 import { TokenText } from "./token.tsx";
+import { Missing } from "./missing.tsx";
 import { meaningOf } from "./letters.tsx";
 import { Status, type NumberStatus } from "./status.tsx";
 import { WalkPanel, WalkStarts } from "./walk.tsx";
@@ -23,13 +26,13 @@ function Navigation() {
   const { t } = useSpeech();
   const past = useStore((state) => state.past.length);
   const future = useStore((state) => state.future.length);
-  const [wrong, setWrong] = useState("");
+  const [wrong, setWrong] = useState<Miss>([]);
   const go = (event: SubmitEvent): void => {
     event.preventDefault();
     const field = (event.currentTarget as HTMLFormElement).querySelector("input");
-    const cell = field ? cellNamed(session, field.value) : null;
-    if (cell) select(session, cell);
-    setWrong(cell ? "" : t("noSuchCell"));
+    const found = lookUp(session, field?.value ?? "");
+    if ("key" in found) select(session, found);
+    setWrong("key" in found ? [] : found);
   };
   return (
     <form class="navigation" onSubmit={go}>
@@ -51,11 +54,11 @@ function Navigation() {
       >
         →
       </button>
-      <input id="goto" aria-label={t("goTo")} placeholder={t("goToExample")} autocomplete="off" spellcheck={false} />
+      <input id="goto" aria-label={t("goTo")} placeholder={exampleName(session)} autocomplete="off" spellcheck={false} />
       <button type="submit">{t("go")}</button>
-      {wrong && (
+      {wrong.length > 0 && (
         <p role="alert" class="wrong-text">
-          {wrong}
+          {wrong.map(([text, words]) => t(text, words)).join(" ")}
         </p>
       )}
     </form>
@@ -73,7 +76,7 @@ function usePlace(cell: Cell): string {
     .quantity(id)
     .axes.map((axis, at) => {
       const text = axisTexts(session, axis, labels)?.[index[at]];
-      if (axis[0] === "h" && session.header.scalars["H"] === 1) return "";
+      if (["h", "k"].includes(axis[0]) && session.header.scalars[axis[1]] === 1) return "";
       const meaning = meaningOf(axis[0], t);
       return `${meaning} ${axis[0]} = ${index[at] + 1}${text === undefined ? "" : ` “${text}”`}`;
     })
@@ -100,7 +103,7 @@ function Heading({ cell, tex }: { cell: Cell; tex: string }) {
   const { id, face } = splitKey(cell.key);
   const quantity = session.engine.quantity(id);
   const index = indexOf(cell.flat, session.engine.shape(cell.key));
-  const x = session.engine.value(cell.key)[cell.flat];
+  const x = session.engine.holds(cell.key) ? session.engine.value(cell.key)[cell.flat] : NaN;
   const edited = face === "" && session.engine.isEdited(id, cell.flat);
   const anyEdit = useStore((state) => state.edited);
   const before = session.trace.tensor(cell.key)?.[cell.flat];
@@ -109,10 +112,16 @@ function Heading({ cell, tex }: { cell: Cell; tex: string }) {
     <header class={`cell-head k-${face === "grad" ? "gradient" : quantity.kind.replace(" ", "-")}`}>
       <p class="cell-name">{name}</p>
       <p class="cell-value">
-        <Tex tex={tex} /> <span class="equals">=</span>{" "}
-        <b class="digits" data-role="value">
-          <TokenText text={holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)} />
-        </b>
+        <Tex tex={tex} />
+        {session.engine.holds(cell.key) && (
+          <>
+            {" "}
+            <span class="equals">=</span>{" "}
+            <b class="digits" data-role="value">
+              <TokenText text={holdsTokens(id) ? `${tokenText(session, x, labels)} (${x + 1})` : short(x, 6)} />
+            </b>
+          </>
+        )}
       </p>
       <p class="cell-id">
         <code>{pythonName(cell.key, index)}</code> <Status status={status} />
@@ -245,17 +254,23 @@ function CellPanel({ cell }: { cell: Cell }) {
   const session = useSession();
   const { t } = useSpeech();
   const version = useStore((state) => state.version);
-  const explanation = useMemo(() => session.engine.arithmetic(cell.key, cell.flat), [cell.key, cell.flat, version]);
+  const explained = useMemo(() => tryToExplain(session.engine, cell), [cell.key, cell.flat, version]);
+  const held = session.engine.holds(cell.key);
   const { id, face } = splitKey(cell.key);
   const quantity = session.engine.quantity(id);
   return (
     <div class="cell-panel" key={`${cell.key}:${cell.flat}`}>
-      <Heading cell={cell} tex={explanation.tex} />
+      <Heading cell={cell} tex={cellTex(session, cell)} />
+      {!held && <Missing keyName={cell.key} />}
       {face === "" && <Editor id={id} cell={cell} />}
       <Formulas cell={cell} />
       <DerivationLinks cell={cell} />
-      <Arithmetic explanation={explanation} />
-      <Witnesses cell={cell} />
+      {typeof explained !== "string" ? (
+        <Arithmetic explanation={explained} />
+      ) : (
+        explained !== cell.key && <p class="quiet">{t("needsMissing", { key: explained })}</p>
+      )}
+      {held && <Witnesses cell={cell} explanation={typeof explained === "string" ? null : explained} />}
       <UsedBy cell={cell} />
       <Way cell={cell} />
       <p class="quiet small source">

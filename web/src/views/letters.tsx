@@ -4,7 +4,7 @@ import type { Text } from "../i18n.ts";
 import { useSpeech, type Speech } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 
-const LETTERS = ["i", "j", "m", "h", "k", "r", "q", "c", "e", "f", "w", "v", "s"] as const;
+const LETTERS = ["i", "j", "m", "h", "k", "r", "q", "c", "e", "f", "w", "v", "s", "a"] as const;
 
 /** What a letter runs over, in words; the letter itself where it is not of the legend. */
 export function meaningOf(letter: string, t: Speech["t"]): string {

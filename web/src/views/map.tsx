@@ -6,7 +6,7 @@ import { edgesOf, rowsOf, type MapEdge, type MapRow } from "../state/mapping.ts"
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { keysIn } from "./card.tsx";
-import { Tex } from "./formula.tsx";
+import { LazyTex } from "./formula.tsx";
 
 const ROW = 26;
 const GUTTER = 58;
@@ -84,7 +84,7 @@ function Row({ row, point }: { row: MapRow; point: (on: boolean) => void }) {
         {quantity && row.kind === "quantity" ? (
           <>
             <span aria-hidden="true">
-              <Tex tex={tensorTex(session, quantity.id, face)} />
+              <LazyTex tex={tensorTex(session, quantity.id, face)} plain={quantity.name} />
             </span>
             <span class="map-gloss">{pick(quantity)}</span>
           </>

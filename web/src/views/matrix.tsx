@@ -3,9 +3,10 @@ import type { QuantityInfo } from "../data/types.ts";
 import { axisTexts, holdsTokens, tokenText } from "../state/leaves.ts";
 import { splitKey } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
-import { planeOf, type Plane } from "../state/slices.ts";
+import { headAxis, headOfPlace, placeOfHead, planeOf, type Plane } from "../state/slices.ts";
 import { short } from "../state/text.ts";
 import { NumberTable } from "./cells.tsx";
+import { Missing } from "./missing.tsx";
 import { Heatmap } from "./heatmap.tsx";
 
 const MOST_ROWS = 12;
@@ -36,8 +37,14 @@ export function useWriter(quantity: QuantityInfo): Writer | undefined {
     return (x, row) => (targets[row] === null ? "—" : tokenText(session, x, labels));
   }
   if (holdsTokens(quantity.id)) return (x) => tokenText(session, x, labels);
-  if (quantity.name === "allowed" || quantity.name === "scored") return (x) => (x ? t("yes") : t("no"));
+  if (quantity.name === "allowed" || quantity.name === "scored" || quantity.name.startsWith("kept_")) return (x) => (x ? t("yes") : t("no"));
   return undefined;
+}
+
+/** The place along the axis of heads of a tensor that a head of queries stands for. */
+function placeIn({ engine }: Session, quantity: QuantityInfo, shape: readonly number[], head: number): number {
+  const axis = headAxis(quantity);
+  return axis < 0 ? head : placeOfHead(head, shape[axis], engine.scalar("H"));
 }
 
 /** Buttons that choose the head (or the place along another third axis). */
@@ -45,15 +52,18 @@ export function HeadChoice({ quantity }: { quantity: QuantityInfo }) {
   const session = useSession();
   const { t } = useSpeech();
   const part = session.structure.partOf.get(quantity.id)?.id ?? quantity.path;
-  const head = useStore((state) => state.heads[part] ?? 0);
-  const { through } = planeOf(quantity, session.engine.shape(quantity.id), head);
+  const shape = session.engine.shape(quantity.id);
+  const head = useStore((state) => placeIn(session, quantity, shape, state.heads[part] ?? 0));
+  const { through } = planeOf(quantity, shape, head);
   if (!through || through.size === 1) return null;
   const choose = (at: number): void => {
-    session.store.set({ heads: { ...session.store.get().heads, [part]: at } });
+    const chosen = headOfPlace(at, through.size, session.engine.scalar("H"));
+    session.store.set({ heads: { ...session.store.get().heads, [part]: chosen } });
   };
+  const name = t(through.size < session.engine.scalar("H") ? "sharedHead" : "head");
   return (
-    <div class="heads" role="group" aria-label={t("head")}>
-      <span>{t("head")}</span>
+    <div class="heads" role="group" aria-label={name}>
+      <span>{name}</span>
       {Array.from({ length: through.size }, (_, at) => (
         <button type="button" aria-pressed={at === head} onClick={() => choose(at)}>
           {at + 1}
@@ -70,15 +80,23 @@ interface MatrixProps {
 }
 
 export function Matrix({ keyName, secondKey }: MatrixProps) {
+  const { engine } = useSession();
+  useStore((state) => state.version);
+  const missing = [keyName, secondKey].find((key) => key !== undefined && !engine.holds(key));
+  return missing === undefined ? <Held keyName={keyName} secondKey={secondKey} /> : <Missing keyName={missing} />;
+}
+
+function Held({ keyName, secondKey }: MatrixProps) {
   const session = useSession();
   const { t, pick } = useSpeech();
   const labels = useStore((state) => state.labels);
   useStore((state) => state.version);
   const quantity = session.engine.quantity(splitKey(keyName).id);
   const part = session.structure.partOf.get(quantity.id)?.id ?? quantity.path;
-  const head = useStore((state) => state.heads[part] ?? 0);
+  const shape = session.engine.shape(keyName);
+  const head = useStore((state) => placeIn(session, quantity, shape, state.heads[part] ?? 0));
   const write = useWriter(quantity);
-  const plane = planeOf(quantity, session.engine.shape(keyName), head);
+  const plane = planeOf(quantity, shape, head);
   const common = {
     plane,
     rowTexts: texts(session, plane.rowAxis, plane.rows, labels),

@@ -7,13 +7,14 @@ import type { Part } from "../state/structure.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { noteFor } from "../notes.ts";
 import { Card, keysIn } from "./card.tsx";
-import { Tex } from "./formula.tsx";
+import { LazyTex } from "./formula.tsx";
 import { Prose } from "./prose.tsx";
 import { Status } from "./status.tsx";
 
 function Note({ part, view }: { part: Part; view: View }) {
+  const { header } = useSession();
   const { pick } = useSpeech();
-  const note = noteFor(part.id, view);
+  const note = noteFor(part, view, header);
   if (!note) return null;
   return (
     <p class="note">
@@ -29,7 +30,7 @@ function Summary({ part, view }: { part: Part; view: View }) {
   return (
     <span class="summary" aria-hidden="true">
       {shown.map((quantity) => (
-        <Tex key={quantity.id} tex={tensorTex(session, quantity.id)} />
+        <LazyTex key={quantity.id} tex={tensorTex(session, quantity.id)} plain={quantity.name} />
       ))}
     </span>
   );

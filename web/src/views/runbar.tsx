@@ -6,6 +6,7 @@ import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { picture, short } from "../state/text.ts";
 import { CellLink } from "./arithmetic.tsx";
 import { NumberField, TokenChoice } from "./editor.tsx";
+import { TooLarge } from "./missing.tsx";
 import { TokenText } from "./token.tsx";
 
 /** Up to this many tokens each has its own choice in the line; longer texts open one at a time. */
@@ -40,9 +41,10 @@ function ManyTokens() {
   const [chosen, setChosen] = useState<number | null>(null);
   const { engine } = session;
   const size = engine.scalar("N");
-  const p = engine.has("head.p") ? engine.value("head.p") : null;
+  const p = engine.holds("head.p") ? engine.value("head.p") : null;
   const targets = engine.targets();
   const tokens = engine.tokens();
+  const fixed = engine.pace === "recorded";
   return (
     <div class="text-tokens">
       <div class="token-flow" role="group" aria-label={t("tokens")}>
@@ -68,7 +70,7 @@ function ManyTokens() {
           );
         })}
       </div>
-      {chosen !== null && (
+      {chosen !== null && !fixed && (
         <TokenChoice
           id={`token-${chosen}`}
           label={t("position", { at: chosen + 1 })}
@@ -76,7 +78,7 @@ function ManyTokens() {
           change={(token) => editCell(session, "embed.t", chosen, token)}
         />
       )}
-      <p class="quiet small">{t("tokenShade")}</p>
+      <p class="quiet small">{t(fixed ? "tokenShadeFixed" : "tokenShade")}</p>
     </div>
   );
 }
@@ -130,7 +132,7 @@ export function Losses() {
   return (
     <p class={busy ? "losses busy" : "losses"} aria-live="polite">
       <CellLink cell={{ key: "loss.L", flat: 0 }} />
-      {engine.has("loss.L.after") && (
+      {engine.holds("loss.L.after") && (
         <>
           <span class="arrow" aria-label={t("becomes")}>
             →
@@ -150,8 +152,9 @@ export function RunBar() {
   const notice = useStore((state) => state.notice);
   useStore((state) => state.version);
   const { engine } = session;
-  const few = engine.tokens().length <= FEW;
-  const hasUpdate = "eta" in session.header.scalars;
+  const fixed = engine.pace === "recorded";
+  const few = engine.tokens().length <= FEW && !fixed;
+  const hasUpdate = "eta" in session.header.scalars && !fixed;
   return (
     <section class="run-bar" aria-label={t("run")}>
       {few ? <FewTokens /> : <ManyTokens />}
@@ -161,7 +164,7 @@ export function RunBar() {
             →
           </span>
         )}
-        <Targets />
+        {!fixed && <Targets />}
         {hasUpdate && (
           <NumberField
             id="eta"
@@ -172,6 +175,7 @@ export function RunBar() {
           />
         )}
         <LabelChoice />
+        {fixed && <TooLarge />}
         {edited && (
           <span class="edited-note">
             {t("editedRun")}
@@ -182,7 +186,7 @@ export function RunBar() {
         )}
         {notice && (
           <p role="alert" class="wrong-text">
-            {t("refused", { reason: notice })}
+            {t("refused", { reason: t(`refused_${notice}`) })}
           </p>
         )}
       </div>

@@ -46,12 +46,18 @@ function Tools() {
       <details class="menu">
         <summary>{t("download")}</summary>
         <div>
-          <button type="button" onClick={() => downloadJson(session)}>
-            {t("downloadJson")}
-          </button>
-          <button type="button" onClick={() => downloadCsv(session)}>
-            {t("downloadCsv")}
-          </button>
+          {session.engine.pace === "recorded" ? (
+            <p class="small">{t("tooManyNumbers")}</p>
+          ) : (
+            <>
+              <button type="button" onClick={() => downloadJson(session)}>
+                {t("downloadJson")}
+              </button>
+              <button type="button" onClick={() => downloadCsv(session)}>
+                {t("downloadCsv")}
+              </button>
+            </>
+          )}
         </div>
       </details>
       <button type="button" onClick={() => store.set({ dialog: { kind: "about" } })}>

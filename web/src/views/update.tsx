@@ -44,11 +44,26 @@ function computeUpdate({ engine, header }: Session): UpdateNumbers {
   };
 }
 
+/** Figures of a header: null stands for what left the range of numbers. */
+function number(x: number | null): number {
+  return x ?? Number.NaN;
+}
+
 function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
   const { update } = header;
   if (!update) return null;
-  const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
-  return { groups, predicted, exact, joint, sequential, line, slope: update.eta > 0 ? predicted / update.eta : engine.slope() };
+  const joint = number(update.joint_loss);
+  // First order is proportional to the learning rate, so its promise says the slope.
+  const promised = number(update.predicted) / update.eta;
+  return {
+    groups: update.groups.map(({ id, predicted, alone }) => ({ id, predicted: number(predicted), alone: number(alone) })),
+    predicted: number(update.predicted),
+    exact: number(update.exact),
+    joint,
+    sequential: { ...update.sequential, loss: number(update.sequential.loss) },
+    line: { eta: update.line.eta, loss: update.line.loss.map(number) },
+    slope: Number.isFinite(promised) ? promised : engine.slope(),
+  };
 }
 
 /** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
@@ -59,7 +74,10 @@ function watched({ engine }: Session): Cell[] {
   const first = engine.keys.find((key) => key.endsWith(".attn.A"));
   if (first && last) {
     const shape = engine.shape(first);
-    cells.push({ key: first, flat: flatOf([0, last.row, 0], shape) });
+    const row = flatOf([0, last.row, 0], shape);
+    // The first position that the row may read at all.
+    const read = engine.holds(first) ? engine.value(first).subarray(row, row + shape[2]).findIndex((a) => a > 0) : 0;
+    cells.push({ key: first, flat: row + Math.max(0, read) });
   }
   const size = engine.scalar("N");
   for (const { row, target } of rows.slice(0, 8)) {
@@ -67,7 +85,7 @@ function watched({ engine }: Session): Cell[] {
     for (const candidate of candidates) cells.push({ key: "head.p", flat: row * size + candidate });
   }
   cells.push({ key: "loss.L", flat: 0 });
-  return cells.filter(({ key }) => engine.has(key) && engine.has(keyOf(key, "after")));
+  return cells.filter(({ key }) => engine.holds(key) && engine.holds(keyOf(key, "after")));
 }
 
 function BeforeAfter() {
@@ -192,20 +210,20 @@ function Shares() {
             <th scope="row" title={members.join(" ")}>
               {attribution.by === "tensor" ? <Tex tex={tensorTex(session, group)} /> : group}
             </th>
-            <td class="digits">{short(shapley, 6)}</td>
-            {sampled && <td class="digits">{rough(error)}</td>}
+            <td class="digits">{short(number(shapley), 6)}</td>
+            {sampled && <td class="digits">{rough(number(error))}</td>}
           </tr>
         ))}
       </tbody>
       <tfoot>
         <tr>
           <th scope="row">{t("allTogether")}</th>
-          <td class="digits">{short(update.exact, 6)}</td>
+          <td class="digits">{short(number(update.exact), 6)}</td>
           {sampled && <td />}
         </tr>
         <tr>
           <th scope="row">{t("missed")}</th>
-          <td class="digits">{short(update.exact - update.predicted, 6)}</td>
+          <td class="digits">{short(number(update.exact) - number(update.predicted), 6)}</td>
           {sampled && <td />}
         </tr>
       </tfoot>
@@ -273,6 +291,7 @@ export function UpdatePanel() {
   const { t } = useSpeech();
   const version = useStore((state) => state.version);
   const edited = useStore((state) => state.edited);
+  const busy = useStore((state) => state.busy);
   const [asked, setAsked] = useState(-1);
   const live = session.engine.pace === "live" || asked === version;
   const numbers = useMemo(
@@ -300,12 +319,12 @@ export function UpdatePanel() {
             <WrongOrder numbers={numbers} />
           </>
         ) : (
-          <p>
+          engine.pace !== "recorded" && (<p>
             {t("updateAsk")}{" "}
-            <button type="button" onClick={() => setAsked(version)}>
+            <button type="button" disabled={busy} onClick={() => setAsked(version)}>
               {t("computeNow")}
             </button>
-          </p>
+          </p>)
         )}
       </div>
     </section>

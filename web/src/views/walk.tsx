@@ -1,6 +1,7 @@
 /** Following one number: numbered steps, each of which looks at the right cell. */
 import { useEffect } from "preact/hooks";
-import { cellNamed, select } from "../state/actions.ts";
+import { select } from "../state/actions.ts";
+import { lookUp } from "../state/lookup.ts";
 import { splitKey } from "../state/keys.ts";
 import { tokenText } from "../state/leaves.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
@@ -43,7 +44,8 @@ export function WalkStarts() {
 /** The cell of a step; the target's column is the target's as it now is. */
 function cellOf(session: Session, step: WalkStep): Cell | null {
   const target = session.engine.targets().at(-1) ?? 0;
-  return cellNamed(session, step.cell.replace("$target", String(target)));
+  const found = lookUp(session, step.cell.replace("$target", String(target)));
+  return "key" in found ? found : null;
 }
 
 export function WalkPanel() {

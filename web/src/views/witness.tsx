@@ -1,5 +1,6 @@
 /** What stands beside a number: the value the run recorded, and for gradients three independent witnesses. */
 import { splitKey } from "../state/keys.ts";
+import type { CellExplanation } from "../notation/explanation.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
 import { full, rough } from "../state/text.ts";
@@ -15,7 +16,7 @@ interface Row {
 }
 
 function distance(a: number | undefined, b: number): number | undefined {
-  if (a === undefined) return undefined;
+  if (a === undefined || Number.isNaN(b)) return undefined;
   return a === b ? 0 : Math.abs(a - b);
 }
 
@@ -24,7 +25,8 @@ export function useIsZero(cell: Cell): boolean {
   const { engine, header } = useSession();
   useStore((state) => state.version);
   const x = engine.value(cell.key)[cell.flat];
-  if (x === 0 || !Number.isFinite(x)) return false;
+  // The magnitude of a whole tensor of a large model takes too long for one number.
+  if (x === 0 || engine.pace === "recorded" || !Number.isFinite(x)) return false;
   const { id, face } = splitKey(cell.key);
   if (face === "grad" && header.witnesses[id]?.zero_in_theory) return true;
   if (face !== "grad" || Math.abs(x) > 1e-9) return false;
@@ -58,11 +60,10 @@ function Rows({ rows }: { rows: Row[] }) {
 }
 
 /** Of a gradient: definition, automatic differentiation, central difference. */
-function GradientWitnesses({ cell }: { cell: Cell }) {
-  const { engine, header, trace } = useSession();
+function GradientWitnesses({ cell, defined: x }: { cell: Cell; defined: number }) {
+  const { header, trace } = useSession();
   const { t } = useSpeech();
   const { id } = splitKey(cell.key);
-  const x = engine.value(cell.key)[cell.flat];
   const witness = header.witnesses[id];
   const autograd = trace.tensor(cell.key)?.[cell.flat];
   const central = witness?.central?.cells.find(([flat]) => flat === cell.flat)?.[1];
@@ -99,14 +100,22 @@ function GradientWitnesses({ cell }: { cell: Cell }) {
   );
 }
 
-export function Witnesses({ cell }: { cell: Cell }) {
+interface WitnessesProps {
+  cell: Cell;
+  /** Null where something that the definition reads is not in the page. */
+  explanation: CellExplanation | null;
+}
+
+export function Witnesses({ cell, explanation }: WitnessesProps) {
   const { engine, trace } = useSession();
   const { t } = useSpeech();
   useStore((state) => state.version);
   const { id, face } = splitKey(cell.key);
   const edited = useStore((state) => state.edited);
   const zero = useIsZero(cell);
-  const x = engine.value(cell.key)[cell.flat];
+  // Where nothing was computed yet the tensor is the recorded one, and the cell alone is computed for comparison.
+  const fresh = engine.version > 0 ? engine.value(cell.key)[cell.flat] : explanation?.value;
+  const x = fresh ?? NaN;
   const recorded = trace.tensor(cell.key)?.[cell.flat];
   const before = edited ? t("beforeEdit") : "";
   return (
@@ -114,11 +123,11 @@ export function Witnesses({ cell }: { cell: Cell }) {
       <h3>{face === "grad" ? t("threeWitnesses") : t("check")}</h3>
       {edited && <p class="warning small">{t("recordedIsBefore")}</p>}
       {face === "grad" && id !== "loss.L" ? (
-        <GradientWitnesses cell={cell} />
+        <GradientWitnesses cell={cell} defined={x} />
       ) : (
         <Rows
           rows={[
-            { name: t("byDefinition"), value: x, difference: undefined },
+            { name: t("byDefinition"), value: fresh, difference: undefined },
             { name: `${t("recorded")} ${before}`, value: recorded, difference: distance(recorded, x) },
           ]}
         />
