@@ -153,7 +153,9 @@ def _prepared(source: Path, recipe: Recipe, folder: RunFolder, stop: Stop) -> tu
 
     vocab_size = data.vocab_size if data.tokenizer == "bytes" else None
     with documents(source, data.field) as texts:
-        ready = prepare(texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated, progress=stop.before_work)
+        ready = prepare(
+            texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated, progress=stop.before_work
+        )
     require_window(ready.corpus.train.ids, recipe.model.context)
     return TextSubject.of(ready, recipe.training.seed), recipe.model.context
 

@@ -77,9 +77,7 @@ class ScheduleConfig(Settings):
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * over)) / 2
 
     def idle(self) -> Mapping[str, str]:
-        return of_other_kinds(
-            self.kind, {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()}
-        )
+        return of_other_kinds(self.kind, {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()})
 
 
 class ValidationConfig(Settings):

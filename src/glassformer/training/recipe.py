@@ -200,7 +200,9 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise UserError(f"{name} cannot be read.", f"{problem}.", "Give the path of a TOML file.") from None
     except (ValueError, RecursionError) as problem:  # TOML's own errors, and numbers or nesting beyond what is read
         raise UserError(
-            f"{name} is not TOML.", f"{visible(str(problem), keep='')}.", "Write for example: [model] and below it d = 128"
+            f"{name} is not TOML.",
+            f"{visible(str(problem), keep='')}.",
+            "Write for example: [model] and below it d = 128",
         ) from None
 
 
