@@ -115,6 +115,17 @@ def test_unscored_targets_may_be_anything_and_count_for_nothing() -> None:
         assert not torch.equal(model(inputs.tokens, inputs.targets.clamp(min=0), None, **kwargs).loss, loss)
 
 
+def test_every_id_of_a_large_vocabulary_counts_where_it_is_scored() -> None:
+    """No id stands for a row that is left out, though the fused kernel must be told one that does."""
+    config = decoder_config(vocab_size=257, context=260, blocks=1)
+    model = random_decoder(config)
+    targets = torch.arange(257)[None]
+    scored = torch.arange(257)[None] % 2 == 0
+    for counted in (scored, ~scored):
+        seen = model(targets, targets, counted, say=plain).loss
+        assert model(targets, targets, counted).loss.item() == pytest.approx(seen.item(), rel=1e-12)
+
+
 def test_the_loss_of_huge_logits_is_finite() -> None:
     config = CONFIGS["attention alone"]
     model, inputs = random_decoder(config).float(), random_inputs(config)
