@@ -31,17 +31,15 @@ from glassformer.tracing import Trace
 PASSES, STEPS = 25.0, 3.0
 """The targets: time in passes, and memory beside the trace itself in training steps."""
 
-BATCH = 64
-"""Rows of the training step to whose memory that of the trace is compared: as the demo trains."""
-
 
 @dataclass(frozen=True)
 class Subject:
-    """A model in float32 and the tokens it is traced at; ``targets`` are the same tokens one later."""
+    """A model in float32, the tokens it is traced at, and how many such rows a step of the demo's training reads."""
 
     name: str
     model: Decoder
     tokens: list[int]
+    batch: int
 
     def passed(self, model: Decoder, rows: int) -> None:
         """One forward and backward pass of ``rows`` copies of the sample through ``model``, which keeps the gradients."""
@@ -54,7 +52,7 @@ class Subject:
         return trace(self.model, self.tokens[:-1], self.tokens[1:], witness_cells=witness_cells)
 
 
-def subject(name: str, vocab_size: int, context: int, n: int) -> Subject:
+def subject(name: str, vocab_size: int, context: int, n: int, batch: int) -> Subject:
     """A decoder of the demo's sizes (d 64, 2 blocks) and ``n + 1`` random tokens, of which the last is only a target."""
     generator = torch.Generator().manual_seed(0)
     config = DecoderConfig.alike(
@@ -66,7 +64,7 @@ def subject(name: str, vocab_size: int, context: int, n: int) -> Subject:
         ffn=FeedForwardConfig(d_ff=256),
     )
     tokens = torch.randint(vocab_size, (n + 1,), generator=generator).tolist()
-    return Subject(name, Decoder(config, generator), tokens)
+    return Subject(name, Decoder(config, generator), tokens, batch)
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -142,7 +140,7 @@ def of_a_step(it: Subject) -> int:
     optimizer = torch.optim.AdamW(model.parameters())
 
     def step() -> None:
-        it.passed(model, BATCH)
+        it.passed(model, it.batch)
         optimizer.step()
 
     return growth(step)[0]
@@ -154,14 +152,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    subjects = (subject("clinic", 40, 16, 10), subject("plays", 80, 64, 32))
+    subjects = (subject("clinic", 40, 16, 10, 128), subject("plays", 80, 64, 32, 16))
     # First, while nothing has grown this process: a child begins with the memory of its parent.
     memory = [[in_a_child(lambda it=it, f=f: f(it)) for f in (beside_the_trace, of_a_step)] for it in subjects]
     print(f"load average {os.getloadavg()[0]:.1f}")
     for it, (trace_bytes, step_bytes) in zip(subjects, memory, strict=True):
         compare(it, options.rounds)
         mib = 2.0**20
-        print(f"  memory of a training step      {step_bytes / mib:8.1f} MiB  {BATCH} rows")
+        print(f"  memory of a training step      {step_bytes / mib:8.1f} MiB  {it.batch} rows")
         print(
             f"  memory beside the trace        {trace_bytes / mib:8.1f} MiB  "
             f"{trace_bytes / step_bytes:.1f} steps (target {STEPS:g})"

@@ -52,6 +52,16 @@ def test_logits_loss_and_gradients_are_the_same_whether_somebody_looks_or_not(na
         torch.testing.assert_close(unseen, seen, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", OPTION_CONFIGS)
+def test_a_model_computes_in_the_numbers_of_its_parameters(name: str) -> None:
+    """Tables of angles among them, which are computed in wider ones."""
+    inputs = random_inputs(OPTION_CONFIGS[name])
+    model = random_decoder(OPTION_CONFIGS[name]).float()
+    for kwargs in ({"say": plain}, {}):
+        out = model(*arguments(inputs), **kwargs)
+        assert (out.logits.dtype, out.loss.dtype) == (torch.float32, torch.float32)
+
+
 def test_a_later_token_never_changes_an_earlier_row() -> None:
     model, inputs = random_decoder(WHOLE), random_inputs(WHOLE)
     before = model(inputs.tokens).logits

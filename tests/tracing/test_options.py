@@ -26,7 +26,7 @@ RUNS = {
 }
 
 
-FEW = list(RUNS)[1::13]
+FEW = list(RUNS)[1::29]
 
 
 @pytest.fixture(scope="module", params=RUNS)
