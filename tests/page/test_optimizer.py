@@ -12,7 +12,7 @@ import torch
 import glassformer
 from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig, NormConfig
 from glassformer.page import build
-from glassformer.page.document import fitting
+from glassformer.page.document import ALWAYS, fitting
 from glassformer.tracing import AdamW, ToySettings, Trace, header_of, tensors_of, trace_toy24
 
 from .reader import Reader, eventually, number
@@ -64,15 +64,32 @@ def bytes_of(header: dict[str, Any], trace: Trace, counted: Callable[[str], bool
     return fitting(header, {key: array for key, array in tensors_of(trace).items() if counted(key)}, 1 << 40)[1]
 
 
-def agrees(opened: Opened, trace: Trace, key: str) -> bool:
-    """Whether the page shows the numbers of ``key`` as traced, up to rounding."""
-    told = np.array(opened.numbers(key), dtype=float)
-    exact = np.asarray(trace[key], dtype=float).ravel()
-    finite = np.isfinite(exact)
-    largest = max(1.0, float(np.abs(exact[finite]).max(initial=0.0)))
-    return bool(
-        (np.isfinite(told) == finite).all() and np.allclose(told[finite], exact[finite], rtol=0, atol=1e-9 * largest)
-    )
+STRIDE = 101
+"""Of large tensors, every so many cells are compared."""
+
+SAMPLES = """([keys, stride]) => keys.map(key => {
+  const cells = window.glassformer.engine.value(key);
+  return Array.from({ length: Math.ceil(cells.length / stride) }, (_, k) => String(cells[k * stride]));
+})"""
+
+
+def differing(opened: Opened, trace: Trace, keys: list[str], stride: int = 1) -> list[str]:
+    """The keys for which the page shows other numbers than those traced, up to rounding."""
+    told = opened.page.evaluate(SAMPLES, [keys, stride])
+    return [key for key, texts in zip(keys, told, strict=True) if not agree(texts, trace.values[key], stride)]
+
+
+def agree(texts: list[str], traced: np.ndarray[Any, Any], stride: int) -> bool:
+    shown = np.array([float(text.replace("Infinity", "inf")) for text in texts])
+    exact = np.asarray(traced, dtype=float).ravel()[::stride]
+    largest = max(1.0, float(np.abs(exact[np.isfinite(exact)]).max(initial=0.0)))
+    return np.allclose(shown, exact, rtol=0, atol=1e-9 * largest)
+
+
+def first_order(opened: Opened) -> Any:
+    """The figures of all parameters together: first order, exact."""
+    table = opened.page.locator(".update-panel table.figures", has_text="First order, gradient times step")
+    return table.locator("tfoot tr").last.locator("td.digits")
 
 
 def test_every_line_of_adamw_is_recomputed_as_traced_and_an_edit_moves_the_step(
@@ -81,19 +98,16 @@ def test_every_line_of_adamw_is_recomputed_as_traced_and_an_edit_moves_the_step(
     opened = open_page(build(header_of(adamw), tensors_of(adamw)), viewport={"width": 1440, "height": 900})
     reader = Reader(opened.page)
     assert opened.page.evaluate("() => window.glassformer.engine.pace") == "live"
-    for key in tensors_of(adamw):
-        assert agrees(opened, adamw, key), key
+    assert differing(opened, adamw, list(adamw.values)) == []
     opened.page.keyboard.press("3")
-    total = opened.page.locator(".update-panel table.figures", has_text="First order, gradient times step").locator(
-        "tfoot td"
-    )
+    total = first_order(opened)
     eventually(total.first).to_be_visible()
     told = [number(text) for text in total.all_inner_texts()]
     assert told == pytest.approx([adamw.analysis.predicted, adamw.analysis.exact], abs=1e-6)
     before = opened.numbers("head.U.moment1.new")
     reader.look_at("head.U", 0)
     reader.type_number("2")
-    eventually(opened.page.locator("[data-cell].edited, .edited").first).to_be_attached()
+    eventually(opened.page.locator(".edited").first).to_be_attached()
     assert opened.numbers("head.U.moment1.new") != before
     assert opened.numbers("head.U.moment1") == [float(x) for x in np.asarray(adamw["head.U.moment1"]).ravel()]
 
@@ -102,7 +116,8 @@ def test_a_step_that_a_page_leaves_out_is_missing_until_it_is_computed_and_then_
     open_page: Open, built: str, large_adamw: Trace, large_header: dict[str, Any]
 ) -> None:
     computed = (".new", "_hat", ".direction", ".clipped")
-    limit = bytes_of(large_header, large_adamw, lambda key: not key.endswith(computed))
+    small = {key for key, array in tensors_of(large_adamw).items() if array.size <= ALWAYS}
+    limit = bytes_of(large_header, large_adamw, lambda key: key in small or not key.endswith(computed))
     page = build(large_header, tensors_of(large_adamw), most_bytes=limit)
     opened = open_page(page, viewport={"width": 1440, "height": 900})
     reader = Reader(opened.page)
@@ -110,14 +125,13 @@ def test_a_step_that_a_page_leaves_out_is_missing_until_it_is_computed_and_then_
     held = opened.page.evaluate(HELD)
     assert f"{W}.new" not in held
     assert f"{W}.moment2" in held
-    opened.page.keyboard.press("3")
-    reader.scroll_to(W)
+    reader.look_at(f"{W}.new", 5)
     missing = opened.page.locator(f'[data-missing="{W}.new"]')
-    eventually(missing).to_be_visible()
-    missing.get_by_role("button").click()
+    eventually(missing.first).to_be_visible()
+    missing.first.get_by_role("button").click()
     eventually(missing).to_have_count(0, timeout=60_000)
-    for key in (f"{W}.new", f"{W}.direction", f"{W}.moment1.new", "optimizer.kept", "loss.L.after"):
-        assert agrees(opened, large_adamw, key), key
+    computed_keys = [f"{W}.new", f"{W}.direction", f"{W}.moment1.new", "optimizer.kept", "loss.L.after"]
+    assert differing(opened, large_adamw, computed_keys) == []
 
 
 def test_a_page_without_every_parameter_shows_recorded_numbers_and_none_that_differ(
@@ -132,10 +146,11 @@ def test_a_page_without_every_parameter_shows_recorded_numbers_and_none_that_dif
     assert f"{W}.moment1" not in held
     assert f"{W}.new" not in held
     assert "final_norm.gamma.new" in held
-    recorded = tensors_of(large_adamw)
-    for key in held:
-        if key in recorded:
-            assert agrees(opened, large_adamw, key), key
+    known = [key for key in held if key in large_adamw.values]
+    assert len(known) > 500
+    assert differing(opened, large_adamw, known, STRIDE) == []
     opened.page.keyboard.press("3")
-    total = opened.page.locator(".update-panel tfoot tr").first.locator("td.digits")
+    total = first_order(opened)
     eventually(total.first).to_be_visible()
+    told = [number(text) for text in total.all_inner_texts()]
+    assert told == pytest.approx([large_adamw.analysis.predicted, large_adamw.analysis.exact], abs=1e-5)
