@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 
 import numpy as np
@@ -184,6 +183,7 @@ def test_moments_of_another_model_are_refused():
             trace(model, TOKENS, TARGETS, SCORED, update=AdamW(state=state), witness_cells=0)
 
 
-def test_update_and_eta_together_are_refused():
-    with pytest.raises(UserError, match="Both update and eta"):
-        trace(copy.deepcopy(decoder()), TOKENS, update=SGD(), eta=0.1)
+def test_what_is_no_step_is_refused():
+    for step in (0.1, "run", torch.optim.SGD(decoder().parameters(), lr=0.1)):
+        with pytest.raises(UserError, match=r"update cannot be a .* Give glassformer\.SGD"):
+            trace(decoder(), TOKENS, update=step)

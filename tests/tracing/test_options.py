@@ -12,7 +12,7 @@ from decoders import err, random_decoder, random_inputs
 from glassformer.model.derivations import derivations
 from glassformer.notation import REPLAY_FACTOR, UNIT_ROUNDOFF, Kind, evaluate, key, magnitude
 from glassformer.notation.matrix import matrix_face
-from glassformer.tracing import load_trace, save_trace
+from glassformer.tracing import SGD, load_trace, save_trace
 from glassformer.tracing.trace import Trace, trace
 from glassformer.tracing.witnesses import gradient_magnitudes, gradients_by_definition
 from options import CASES, OPTION_CONFIGS, OPTIONS
@@ -39,7 +39,9 @@ def traced(name: str, witness_cells: int) -> Trace:
     inputs = random_inputs(config, n=6)
     rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
     torch.manual_seed(0)
-    return trace(random_decoder(config), *rows, segments=segments, eta=0.05, witness_cells=witness_cells, dropout=True)
+    return trace(
+        random_decoder(config), *rows, segments=segments, update=SGD(lr=0.05), witness_cells=witness_cells, dropout=True
+    )
 
 
 def test_every_value_of_an_option_meets_every_value_of_every_other() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.tracing import AdamW, trace_run
+from glassformer.tracing import SGD, AdamW, trace_run
 from glassformer.training import OptimizerConfig, RunFolder, TrainingConfig, run
 from glassformer.training.checkpoint import latest, load_checkpoint, save_checkpoint
 from glassformer.training.run_files import CHECKPOINTS
@@ -57,7 +57,7 @@ def test_a_fresh_optimizer_or_a_rate_alone_is_another_step(trained: Path) -> Non
     fresh = trace_run(trained, "abc", update=AdamW(lr=0.02), witness_cells=0)
     assert fresh.program.scalars["step"] == 1
     assert not fresh["head.U.moment1"].any()
-    assert trace_run(trained, "abc", eta=0.3, witness_cells=0).moments is None
+    assert trace_run(trained, "abc", update=SGD(lr=0.3), witness_cells=0).moments is None
 
 
 def test_a_state_that_belongs_to_other_parameters_is_refused(copied: Path) -> None:

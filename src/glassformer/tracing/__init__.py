@@ -4,8 +4,11 @@
 |---|---|
 | ``record.py`` | run a model once with somebody listening |
 | ``trace.py`` | ``trace``: forward, gradients, one update, forward again, with everything below |
+| ``request.py`` | what is asked for: a text or ids, what follows, what counts |
+| ``traceable.py`` | what cannot be traced, and where numbers stop being finite |
 | ``view.py`` | one quantity of a trace: numbers, gradient, formula, any cell explained |
 | ``explanation.py`` | how one number came about: text, LaTeX |
+| ``notebook.py`` | a trace in a notebook: a summary, and the page in a sandboxed frame |
 | ``formats.py`` | the same as Markdown and CSV, token texts harmless |
 | ``walk.py`` | the way on: to the loss, to parameters and tokens |
 | ``replay.py`` | every recorded number equals its definition |

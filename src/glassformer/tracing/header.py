@@ -29,7 +29,8 @@ from .file import SCHEMA, read_trace_file, write_trace_file
 from .optimizers import of_optimizer
 from .reasons import Coincidence, Watched
 from .replay import replay
-from .trace import Observer, Text, Trace
+from .request import Text
+from .trace import Observer, Trace
 from .update import GroupChange, SequentialUpdate, UpdateAnalysis
 from .witnesses import Differences, Directional, Witness
 

@@ -14,7 +14,7 @@ from ..training.loop import Step
 from ..training.loop import train as train_steps
 from ..training.state import TrainingState
 from .optimizers import Update, next_update
-from .trace import SAMPLED_CELLS, Trace, chosen, trace
+from .trace import SAMPLED_CELLS, Trace, trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,14 @@ class TracedStep(Step):
         row: int = 0,
         *,
         update: Update | None = None,
-        eta: float | None = None,
         dropout: bool = False,
         witness_cells: int | None = SAMPLED_CELLS,
     ) -> Trace:
         """Trace row ``row`` of this step's batch through the model as it stands after the step.
 
         The step in the trace is one that has not happened: the next one of the run's own optimizer (``next_update``), if
-        this row were its whole batch. ``update`` is any other, ``eta`` alone gradient descent at that rate. Raises
-        ``UserError`` for a row that the batch does not have, one in which nothing is scored, or once the next step has
-        begun.
+        this row were its whole batch. ``update`` is any other. Raises ``UserError`` for a row that the batch does not
+        have, one in which nothing is scored, or once the next step has begun.
         """
         self._require_latest()
         tokens, targets, scored, segments = self.batch
@@ -63,7 +61,7 @@ class TracedStep(Step):
             targets[row].tolist(),
             scored[row].tolist(),
             segments=None if segments is None else segments[row].tolist(),
-            update=self.next_update() if update is None and eta is None else chosen(update, eta),
+            update=self.next_update() if update is None else update,
             vocabulary=self.vocabulary,
             witness_cells=witness_cells,
             dropout=dropout,

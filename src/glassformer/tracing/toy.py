@@ -14,8 +14,9 @@ from ..model import toy24_model
 from ..model.toy24 import ETA, TARGET, TEXTS, TOKENS
 from ..notation import key
 from .optimizers import SGD, Update
+from .request import Text, sample_of
 from .settings import set_cells
-from .trace import Text, Trace, sample_of, trace_sample
+from .trace import Trace, trace_sample
 from .witnesses import STEP
 
 NAMES = {"abstract": ("A, B, C", "A、B、C"), "clinic": ("a clinic sentence", "临床句子")}
