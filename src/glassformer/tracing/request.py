@@ -177,7 +177,7 @@ def _labels(
 ) -> tuple[list[int], list[bool]]:
     """Target and flag of every position. Raises ``UserError`` for labels that do not fit ``ids``."""
     one = None if target is None else _one(target)
-    several = None if target is None or one is not None else _listed(target)  # type: ignore[arg-type]
+    several = None if target is None or one is not None else _listed(target)
     given = {"tokens": ids, "targets": several, "scored flags": scored, "segments": segments}
     lengths = {name: len(x) for name, x in given.items() if x is not None}
     if len(set(lengths.values())) > 1:
