@@ -14,8 +14,8 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
-import { NotRecorded, type Pace, type Recorded, Refused, paceOf, ruleFor } from "./recorded.ts";
-import { type Naming, Store, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { NotRecorded, type Pace, type Recorded, Refused, keysIn, paceOf, ruleFor } from "./recorded.ts";
+import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf, wrongOrder } from "./program.ts";
 
 export { NotRecorded, Refused } from "./recorded.ts";
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
@@ -87,11 +87,9 @@ export class Engine {
       if (key === keyOf(LOSS, "grad")) return Float64Array.of(1);
       const numbers = this.recorded.get(key);
       if (numbers && numbers.length !== cells(shape)) throw new Error(`The trace holds a damaged ${key}.`);
-      if (this.pace !== "recorded") return numbers?.slice() ?? new Float64Array(cells(shape));
-      const rule = ruleFor(key, this.statements.update, this.recorded);
-      if (numbers) return numbers;
-      if (rule) return evaluateOnce(rule.expr, rule.letters, this.store, keyOf);
-      throw new NotRecorded(key);
+      if (numbers) return this.pace === "recorded" ? numbers : numbers.slice();
+      const rule = this.pace === "live" ? undefined : ruleFor(key, this.statements.update, this.recorded);
+      return rule ? evaluateOnce(rule.expr, rule.letters, this.store, keyOf) : new Float64Array(cells(shape));
     });
   }
 
@@ -156,12 +154,17 @@ export class Engine {
   holds(key: string): boolean {
     if (!this.has(key)) return false;
     if (this.pace === "live" || this.finished > 0 || key === keyOf(LOSS, "grad")) return true;
-    return this.recorded.has(key) || (this.pace === "recorded" && ruleFor(key, this.statements.update, this.recorded) !== undefined);
+    return this.recorded.has(key) || ruleFor(key, this.statements.update, this.recorded) !== undefined;
   }
 
   /** The numbers of a key, row-major; throws for a key without value, `NotRecorded` for one that the page lacks. */
   value(key: string): Float64Array {
-    return this.store.get(key).data;
+    return this.tensor(key)?.data ?? this.store.get(key).data;
+  }
+
+  private tensor(key: string): Tensor | undefined {
+    if (this.has(key) && !this.holds(key)) throw new NotRecorded(key);
+    return this.store.tensors.get(key);
   }
 
   /** Cells along each axis. */
@@ -296,27 +299,9 @@ export class Engine {
     const mixed: Naming = (id, face) => (face === "" && !parameters.has(id) ? id : own(id, face));
     this.probe = {
       forward: compileStatements(this.statements.forward, this.store, own),
-      wrongOrder: compileStatements(this.wrongOrder(), this.store, mixed),
+      wrongOrder: compileStatements(wrongOrder(this.statements.backward, this.statements.update), this.store, mixed),
     };
     return this.probe;
-  }
-
-  /** The backward statements, each parameter's update right after its last contribution (parameters first in a part). */
-  private wrongOrder(): Statement[] {
-    const { backward, update } = this.statements;
-    const consumers = [...new Set(backward.map((statement) => statement.consumer))];
-    const ordered = consumers.flatMap((consumer) => {
-      const part = backward.filter((statement) => statement.consumer === consumer);
-      const moves = (statement: Statement): boolean => this.parameters.includes(statement.target);
-      return [...part.filter(moves), ...part.filter((statement) => !moves(statement))];
-    });
-    const steps: Statement[] = [];
-    ordered.forEach((statement, k) => {
-      steps.push(statement);
-      const done = ordered.findLastIndex((other) => other.target === statement.target) === k;
-      steps.push(...(done ? update.filter((rule) => rule.target === statement.target) : []));
-    });
-    return steps;
   }
 
   private lossOf(passes: Passes): number {
@@ -368,7 +353,7 @@ export class Engine {
   arithmetic(key: string, flat: number): CellExplanation {
     this.explainer ??= new Explainer({
       header: this.header,
-      tensor: (name) => this.store.tensors.get(name),
+      tensor: (name) => this.tensor(name),
       scalar: (name) => this.store.find(name)?.[0],
     });
     const { id, face } = this.split(key);
@@ -382,6 +367,11 @@ export class Engine {
     return this.header.statements
       .map((statement, position) => ({ statement, position }))
       .filter(({ statement }) => statement.target === id && statement.face === written);
+  }
+
+  /** Whether all that these expressions read is here, and not too much of it to go through. */
+  ready(exprs: readonly Expr[]): boolean {
+    return this.pace !== "recorded" && exprs.flatMap(keysIn).every((key) => this.holds(key));
   }
 
   /** Any expression over the present values (a step of a derivation), row-major over `letters`. */
