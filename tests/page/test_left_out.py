@@ -107,13 +107,35 @@ def test_the_numbers_that_are_there_are_the_recorded_ones_and_explain_themselves
 
 
 @pytest.mark.browser
-def test_updated_parameters_need_not_be_recorded(reader: Reader, large: Trace) -> None:
+def test_updated_parameters_need_not_be_recorded(open_page: Open, built: str, large: Trace) -> None:
     """Those whose gradient is there are computed from it: their own numbers are left out first."""
-    key = "blocks.0.norm1.gamma.new"
+    key = f"{FFN}.W_1.new"
+    html = build({**header_of(large), "source": "run"}, tensors_of(large), most_bytes=14_000_000)
+    assert f'data-key="{key}"' not in html
+    opened = open_page(html, viewport={"width": 1440, "height": 900})
+    reader = Reader(opened.page)
     reader.look_at(key, 3)
-    assert f'data-key="{FFN}.W_1.new"' not in reader.page.content()
-    told = number(reader.inspector.locator('[data-role="result"]').inner_text())
-    assert told == pytest.approx(float(large[key][3]), rel=1e-12)
+    eventually(reader.inspector.locator('[data-role="result"]')).to_be_visible()
+    assert opened.numbers(key) == pytest.approx(list(large[key].reshape(-1)), rel=1e-12)
+
+
+@pytest.mark.browser
+def test_what_is_left_out_of_a_run_that_can_be_recomputed_is_computed_on_demand(
+    open_page: Open, built: str, large: Trace
+) -> None:
+    html = build({**header_of(large), "source": "run"}, tensors_of(large), most_bytes=13_000_000)
+    opened = open_page(html, viewport={"width": 1440, "height": 900})
+    reader = Reader(opened.page)
+    key = "blocks.2.ffn.C.after"
+    reader.look_at(key, 70)
+    missing = reader.inspector.locator(".missing")
+    eventually(missing).to_contain_text("not recorded")
+    missing.get_by_role("button", name="Compute it here").click()
+    eventually(missing).to_have_count(0)
+    assert opened.numbers(key) == pytest.approx(list(large[key].reshape(-1)), rel=1e-9, abs=1e-12)
+    assert number(reader.inspector.locator('[data-role="result"]').inner_text()) == pytest.approx(
+        float(large[key].reshape(-1)[70]), rel=1e-9
+    )
 
 
 @pytest.mark.browser

@@ -14,8 +14,8 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
-import { NotRecorded, type Pace, type Recorded, Refused, linesFrom, paceOf } from "./recorded.ts";
-import { type Naming, Store, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { NotRecorded, type Pace, type Recorded, Refused, keysIn, linesFrom, paceOf } from "./recorded.ts";
+import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf, wrongOrder } from "./program.ts";
 import { namesIn } from "./tree.ts";
 
 export { NotRecorded, Refused } from "./recorded.ts";
@@ -56,7 +56,7 @@ export class Engine {
   private compiled: Step[] | undefined;
   private readonly statements: { forward: Statement[]; backward: Statement[]; update: Statement[] };
   private compiledUpdate: Step[] | undefined;
-  /** Where nothing is recomputed: the lines of the update that can be read off recorded numbers, by key. */
+  /** Where not everything is computed at once: the lines of the update that recorded numbers give, by key. */
   private readonly lines: ReadonlyMap<string, Statement>;
   private probe: Passes | undefined;
   private explainer: Explainer | undefined;
@@ -79,7 +79,7 @@ export class Engine {
     this.leaves = header.quantities.map(({ id }) => id).filter((id) => !defined.has(id));
     const missing = this.leaves.find((id) => !recorded.has(id));
     this.pace = paceOf(this.operations(), missing, header.left_out !== undefined);
-    this.lines = this.pace === "recorded" ? linesFrom(update, recorded) : new Map();
+    this.lines = this.pace === "live" ? new Map() : linesFrom(update, recorded);
     for (const quantity of header.quantities) this.declare(quantity.id, shapeOf(header, quantity));
     this.declare(keyOf(LOSS, "grad"), []);
     for (const { target, face } of [...backward, ...update]) this.declare(keyOf(target, face), this.shape(target));
@@ -101,11 +101,11 @@ export class Engine {
       if (key === keyOf(LOSS, "grad")) return Float64Array.of(1);
       const numbers = this.recorded.get(key);
       if (numbers && numbers.length !== cells(shape)) throw new Error(`The trace holds a damaged ${key}.`);
-      if (this.pace !== "recorded") return numbers?.slice() ?? new Float64Array(cells(shape));
-      if (numbers) return numbers;
+      if (numbers) return this.pace === "recorded" ? numbers : numbers.slice();
       const line = this.lines.get(key);
       if (line) return evaluateOnce(line.expr, line.letters, this.store, keyOf);
-      throw new NotRecorded(key);
+      if (this.pace === "recorded") throw new NotRecorded(key);
+      return new Float64Array(cells(shape));
     });
   }
 
@@ -181,7 +181,12 @@ export class Engine {
 
   /** The numbers of a key, row-major; throws for a key without value, `NotRecorded` for one that the page lacks. */
   value(key: string): Float64Array {
-    return this.store.get(key).data;
+    return this.tensor(key)?.data ?? this.store.get(key).data;
+  }
+
+  private tensor(key: string): Tensor | undefined {
+    if (this.has(key) && !this.holds(key)) throw new NotRecorded(key);
+    return this.store.tensors.get(key);
   }
 
   /** Cells along each axis. */
@@ -321,27 +326,9 @@ export class Engine {
     };
     this.probe = {
       forward: compileStatements(this.statements.forward, this.store, own),
-      wrongOrder: compileStatements(this.wrongOrder(), this.store, mixed),
+      wrongOrder: compileStatements(wrongOrder(this.statements.backward, this.statements.update), this.store, mixed),
     };
     return this.probe;
-  }
-
-  /** The backward statements, each parameter's update right after its last contribution (parameters first in a part). */
-  private wrongOrder(): Statement[] {
-    const { backward, update } = this.statements;
-    const consumers = [...new Set(backward.map((statement) => statement.consumer))];
-    const ordered = consumers.flatMap((consumer) => {
-      const part = backward.filter((statement) => statement.consumer === consumer);
-      const moves = (statement: Statement): boolean => this.parameters.includes(statement.target);
-      return [...part.filter(moves), ...part.filter((statement) => !moves(statement))];
-    });
-    const steps: Statement[] = [];
-    ordered.forEach((statement, k) => {
-      steps.push(statement);
-      const done = ordered.findLastIndex((other) => other.target === statement.target) === k;
-      steps.push(...(done ? update.filter((rule) => rule.consumer === statement.target) : []));
-    });
-    return steps;
   }
 
   private lossOf(passes: Passes): number {
@@ -416,7 +403,7 @@ export class Engine {
   arithmetic(key: string, flat: number): CellExplanation {
     this.explainer ??= new Explainer({
       header: this.header,
-      tensor: (name) => this.store.tensors.get(name),
+      tensor: (name) => this.tensor(name),
       scalar: (name) => this.store.find(name)?.[0],
     });
     const { id, face } = this.split(key);
@@ -430,6 +417,11 @@ export class Engine {
     return this.header.statements
       .map((statement, position) => ({ statement, position }))
       .filter(({ statement }) => statement.target === id && statement.face === written);
+  }
+
+  /** Whether all that these expressions read is here, and not too much of it to go through. */
+  ready(exprs: readonly Expr[]): boolean {
+    return this.pace !== "recorded" && exprs.flatMap(keysIn).every((key) => this.holds(key));
   }
 
   /** Any expression over the present values (a step of a derivation), row-major over `letters`. */

@@ -58,7 +58,7 @@ export class Refused extends RangeError {
 }
 
 /** The keys that an expression reads. */
-function keysIn(expr: Expr): string[] {
+export function keysIn(expr: Expr): string[] {
   const own = expr[0] === "ref" ? [keyOf(expr[1], expr[2])] : [];
   return [...own, ...children(expr).flatMap(keysIn)];
 }

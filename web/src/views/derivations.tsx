@@ -110,6 +110,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
   const version = useStore((state) => state.version);
   const goal = useMemo(() => (numbers ? goalOf(session, derivation) : new Float64Array(0)), [numbers, version]);
   const [flat, choose] = useChosen(derivation, goal);
+  const ready = session.engine.ready(derivation.steps.map(({ expr }) => expr));
   const show = (count: number): void => {
     session.store.set({ unfolded: { ...session.store.get().unfolded, [derivation.id]: count } });
   };
@@ -127,7 +128,13 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
         <>
           <p class="derivation-tools">
             <label class="check">
-              <input type="checkbox" checked={numbers} onChange={() => setNumbers(!numbers)} /> {t("withNumbers")}
+              <input
+                type="checkbox"
+                checked={numbers}
+                disabled={!ready}
+                title={ready ? "" : t("notRecorded")}
+                onChange={() => setNumbers(!numbers)}
+              /> {t("withNumbers")}
             </label>
             {numbers && <CellChoice derivation={derivation} flat={flat} choose={choose} />}
           </p>
