@@ -14,18 +14,16 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
+import { type Passes, type Statements, inSlices, splitStatements, trialPasses, wholePass } from "./passes.ts";
 import { NotRecorded, type Pace, type Recorded, Refused, keysIn, linesFrom, paceOf } from "./recorded.ts";
-import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf, wrongOrder } from "./program.ts";
+import { Store, type Tensor, compileStatements, evaluateOnce, keyOf } from "./program.ts";
 import { namesIn } from "./tree.ts";
 
 export { NotRecorded, Refused } from "./recorded.ts";
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
-const OPTIMIZER = "optimizer state";
 const LOSS = "loss.L";
 const [TOKENS, TARGETS, SCORED] = ["embed.t", "loss.y", "loss.scored"];
-/** Milliseconds of computing before the page gets a turn. */
-const SLICE = 8;
 
 export interface Sequential {
   /** The loss afterwards. */
@@ -34,11 +32,6 @@ export interface Sequential {
   different: string[];
   /** The new values by id. */
   values: Map<string, Float64Array>;
-}
-
-interface Passes {
-  forward: Step[];
-  wrongOrder: Step[];
 }
 
 export class Engine {
@@ -54,7 +47,7 @@ export class Engine {
   /** Ids from which everything is computed. */
   private readonly leaves: readonly string[];
   private compiled: Step[] | undefined;
-  private readonly statements: { forward: Statement[]; backward: Statement[]; update: Statement[] };
+  private readonly statements: Statements;
   private compiledUpdate: Step[] | undefined;
   /** Where not everything is computed at once: the lines of the update that recorded numbers give, by key. */
   private readonly lines: ReadonlyMap<string, Statement>;
@@ -67,9 +60,7 @@ export class Engine {
     this.store = new Store(header.scalars);
     this.infos = new Map(header.quantities.map((quantity) => [quantity.id, quantity]));
     const kind = (id: string): string | undefined => this.infos.get(id)?.kind;
-    const ofUpdate = ({ face, target }: Statement): boolean => face === "new" || kind(target) === OPTIMIZER;
-    const of = (face: string): Statement[] => header.statements.filter((each) => each.face === face && !ofUpdate(each));
-    this.statements = { forward: of(""), backward: of("grad"), update: header.statements.filter(ofUpdate) };
+    this.statements = splitStatements(header);
     const { forward, backward, update } = this.statements;
     this.parameters = update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
     this.plainDescent = update.every(
@@ -109,20 +100,9 @@ export class Engine {
     });
   }
 
-  private compile(): Step[] {
-    const { forward, backward, update } = this.statements;
-    const updated = new Set(this.parameters);
-    const defined = new Set(forward.map((statement) => statement.target));
-    const after: Naming = (id, face) => (face ? keyOf(id, face) : updated.has(id) ? keyOf(id, "new") : defined.has(id) ? keyOf(id, "after") : id);
-    return [
-      ...compileStatements([...forward, ...backward, ...update], this.store, keyOf),
-      ...compileStatements(forward, this.store, after),
-    ];
-  }
-
   private get steps(): Step[] {
     this.mayEdit();
-    return (this.compiled ??= this.compile());
+    return (this.compiled ??= wholePass(this.statements, this.parameters, this.store));
   }
 
   /** The lines of the update alone, over the same tensors. */
@@ -295,14 +275,7 @@ export class Engine {
    * it half-way; numbers are then mixed and another recomputation must follow.
    */
   async recomputeInSlices(signal?: AbortSignal): Promise<boolean> {
-    let began = performance.now();
-    for (const step of this.steps) {
-      step();
-      if (performance.now() - began < SLICE) continue;
-      await new Promise((resolve) => setTimeout(resolve));
-      if (signal?.aborted) return false;
-      began = performance.now();
-    }
+    if (!(await inSlices(this.steps, signal))) return false;
     this.finished += 1;
     return true;
   }
@@ -314,20 +287,7 @@ export class Engine {
     if (this.probe) return this.probe;
     for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
     this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
-    const [parameters, leaves] = [new Set(this.parameters), new Set(this.leaves)];
-    const lines = new Set(this.statements.update.flatMap(({ target, consumer }) => (target === consumer ? [] : [target])));
-    const own: Naming = (id, face) =>
-      face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && leaves.has(id) ? id : `${keyOf(id, face)}.probe`;
-    // The wrong order of updating reads the forward values of the run, but parameters as they stand. Moments before the
-    // step are those of the run, and so is the factor of a clipped gradient, for which all gradients must be known.
-    const mixed: Naming = (id, face) => {
-      if (lines.has(id) && (face === "new" || !leaves.has(id))) return `${keyOf(id, face)}.probe`;
-      return face === "" && !parameters.has(id) ? id : own(id, face);
-    };
-    this.probe = {
-      forward: compileStatements(this.statements.forward, this.store, own),
-      wrongOrder: compileStatements(wrongOrder(this.statements.backward, this.statements.update), this.store, mixed),
-    };
+    this.probe = trialPasses(this.statements, this.parameters, this.leaves, this.store);
     return this.probe;
   }
 
@@ -348,10 +308,7 @@ export class Engine {
     return this.atRate(eta, () => this.lossAfterOnly(this.parameters));
   }
 
-  /**
-   * The slope of the loss along the step, by learning rate: first order per unit of it. NaN where a gradient is not here,
-   * and in a run that is never recomputed unless it descends plainly: minus the squared length of the gradient.
-   */
+  /** The slope of the loss along the step, by learning rate. NaN where it cannot be known from what is here. */
   slope(): number {
     const gradients = this.parameters.map((id) => keyOf(id, "grad"));
     if (!gradients.every((key) => this.holds(key))) return NaN;
