@@ -53,6 +53,7 @@ def laws() -> Iterator[str]:
     from decoders import err, random_decoder, random_inputs
     from glassformer.model import definitions
     from glassformer.notation import silent
+    from glassformer.tracing import SGD
     from glassformer.tracing.audit import audit
     from glassformer.tracing.record import Sample, forward, record
     from glassformer.tracing.replay import replay
@@ -69,7 +70,7 @@ def laws() -> Iterator[str]:
         recorded = record(model.train(), sample, program)
         if not replay(program, (), recorded).holds:
             yield "replay"
-        if audit(model, sample, 0.1).uncovered:
+        if audit(model, sample, SGD(lr=0.1)).uncovered:
             yield "completeness"
         for name, gradient in gradients_by_definition(program, recorded).items():
             if np.abs(recorded[name]).max(initial=0.0) > 1e-9 and err(gradient, recorded[name]) > 1e-9:
