@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders import random_decoder, random_inputs
+from decoders import decoder_config, random_decoder, random_inputs
+from glassformer.model import AttentionConfig, DecoderConfig, PositionConfig
 from glassformer.notation import Kind, evaluate
 from glassformer.tracing.probes import Reading, reading_of
 from options import CASES, OPTION_CONFIGS
@@ -56,3 +57,9 @@ def random_reading(case: str, n: int = 6, seed: int = 1) -> Reading:
     """A model of ``OPTION_CONFIGS`` with nothing at a trivial value, reading random tokens."""
     config = OPTION_CONFIGS[case]
     return reading_of(random_decoder(config), random_inputs(config, n=n, seed=seed).tokens[0].tolist())
+
+
+def bare_config(**changes: Any) -> DecoderConfig:
+    """One block with one head that nothing stands beside: no norm, no feed-forward network, no positions, no biases."""
+    attention = AttentionConfig(**{"heads": 1, "d_k": 3, "d_v": 5, **changes})
+    return decoder_config(blocks=1, attention=attention, norm=None, ffn=None, position=PositionConfig(kind="none"))

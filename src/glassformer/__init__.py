@@ -29,12 +29,25 @@ if TYPE_CHECKING:
         PositionConfig,
         definitions,
     )
-    from .tracing import ToySettings, Trace, load_trace, save_trace, trace, trace_run, trace_toy24, train
+    from .tracing import (
+        SGD,
+        AdamW,
+        ToySettings,
+        Trace,
+        load_trace,
+        save_trace,
+        trace,
+        trace_run,
+        trace_toy24,
+        train,
+    )
     from .training import TrainingConfig, load_run
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SGD",
+    "AdamW",
     "AttentionConfig",
     "Decoder",
     "DecoderConfig",
@@ -61,6 +74,8 @@ __all__ = [
 
 PUBLIC = MappingProxyType(
     {
+        "SGD": "tracing",
+        "AdamW": "tracing",
         "AttentionConfig": "model",
         "Decoder": "model",
         "DecoderConfig": "model",

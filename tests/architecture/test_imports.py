@@ -22,8 +22,19 @@ ORDER = (
 EVERYWHERE = {"errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
-CORE = {"numpy", "torch", "tokenizers", "safetensors", "pydantic", "typer", "rich", "tomli_w", "zstandard"}
-"""The run-time dependencies of pyproject.toml."""
+CORE = {
+    "numpy",
+    "torch",
+    "tokenizers",
+    "safetensors",
+    "pydantic",
+    "pydantic_core",
+    "typer",
+    "rich",
+    "tomli_w",
+    "zstandard",
+}
+"""The run-time dependencies of pyproject.toml; pydantic_core is the part of pydantic that has its errors."""
 
 LIGHT = {
     "": set(),

@@ -21,6 +21,13 @@ class Outcome:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Outcome:
     """``glassformer`` with ``arguments``, in this process."""
+    code = quietly(*arguments)
+    captured = capsys.readouterr()
+    return Outcome(code, captured.out, captured.err)
+
+
+def quietly(*arguments: str) -> int:
+    """The same for fixtures that serve several tests: the exit code alone."""
     before = sys.argv
     sys.argv = ["glassformer", *arguments]
     try:
@@ -28,8 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Outcome:
             main()
     finally:
         sys.argv = before
-    captured = capsys.readouterr()
-    return Outcome(int(exit_.value.code or 0), captured.out, captured.err)
+    return int(exit_.value.code or 0)
 
 
 def run_alone(*arguments: str, closed: bool = False, **environment: str) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from glassformer.text import WordTokenizer, clinic
 from glassformer.text.clinic import SENTENCE, sentence
 from glassformer.training import load_run, log_probabilities
 
-from .commands import run
+from .commands import quietly, run
+from .runs import OF_CLINIC, pressing, refused
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +30,11 @@ def printed(folders: Path) -> dict[str, str]:
     outputs = {}
     with pytest.MonkeyPatch.context() as patch:
         lines: list[str] = []
-        patch.setattr("glassformer.cli.clinic.write", lines.extend)
-        patch.setattr("glassformer.cli.progress.write", lines.extend)
+        patch.setattr("glassformer.cli.running.write", lines.extend)
         for lang in ("zh", "en"):
             lines.clear()
-            from glassformer.cli.subject import Language
-            from glassformer.cli.train import train_command
-
             out = folders / lang
-            train_command(Path("clinic"), out, steps=30, d=16, blocks=1, heads=2, batch=16, lang=Language(lang))
+            assert quietly("train", "clinic", "--out", str(out), "--lang", lang, "--steps", "30", *OF_CLINIC) == 0
             outputs[lang] = "\n".join(lines)
     return outputs
 
@@ -118,19 +116,65 @@ def test_a_word_outside_the_language_is_named(
     assert "'吃' (U+5403)" in outcome.err
 
 
-def test_metrics_have_the_exact_expected_loss(folders: Path, printed: dict[str, str]) -> None:
+def test_metrics_have_every_tenth_step_and_ten_measurements(folders: Path, printed: dict[str, str]) -> None:
     assert printed
     lines = [json.loads(line) for line in (folders / "zh" / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [1, 11, 21]
+    steps = [line["step"] for line in lines]
+    assert {1, 11, 21, 30} <= set(steps)
+    measured = [line["step"] for line in lines if line["validation"] is not None]
+    assert measured == list(range(3, 31, 3))
+
+
+def test_the_loss_on_sentences_that_are_always_the_same_is_near_the_exact_one(
+    folders: Path, printed: dict[str, str]
+) -> None:
+    assert printed
+    last = json.loads((folders / "zh" / "metrics.jsonl").read_text().splitlines()[-1])
+    model, _, meta, _ = load_run(folders / "zh")
+    exact = clinic("zh").loss(log_probabilities(model, clinic("zh")))
+    assert exact == pytest.approx(meta["entropy"] + meta["divergence"])
+    assert last["validation"] == pytest.approx(exact, rel=0.01)
+
+
+def test_its_recipe_says_the_language_and_nothing_that_has_no_effect(folders: Path, printed: dict[str, str]) -> None:
+    assert printed
+    recipe = tomllib.loads((folders / "en" / "recipe.toml").read_text())
+    assert recipe["data"] == {"clinic": "en"}
+    assert "context" not in recipe["model"]
+    assert load_run(folders / "en").model.config.context == clinic("en").scored.shape[1]
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_ctrl_c_is_answered_in_its_language_with_how_to_go_on(
+    lang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pressing(monkeypatch, 2)
+    out = tmp_path / "run"
+    outcome = run(capsys, "train", "clinic", "--out", str(out), "--lang", lang, *OF_CLINIC)
+    assert outcome.code == 130
+    said = {"zh": "2 步后被你停止", "en": "stopped by you after 2 steps"}[lang]
+    assert said in outcome.out
+    assert f"glassformer train --resume {out}" in outcome.out
+    assert load_run(out).meta["steps"] == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
         (["clinic", "--context", "20"], "--context does not apply to clinic"),
+        (["clinic", "--tokenizer", "bytes"], "--tokenizer does not apply to clinic"),
+        (["clinic", "--vocab-size", "300"], "--vocab-size does not apply to clinic"),
+        (["clinic", "--isolated"], "--isolated does not apply to clinic"),
+        (["clinic", "--joined"], "--isolated does not apply to clinic"),
+        (["clinic", "--field", "text"], "--field does not apply to clinic"),
+        (["clinic", "--set", "model.context=20"], "model.context has no effect"),
+        (["clinic", "--set", "data.tokenizer=bytes"], "the clinic language has its own words"),
         (["clinic", "--heads", "3"], "3 heads do not divide"),
         (["clinic", "--lang", "fr"], "--lang"),
+        (["clinic", "--batch", "1000000000"], "does not fit into this machine"),
         (["text.txt", "--lang", "zh"], "--lang belongs to clinic"),
+        (["text.txt", "--set", "data.clinic=zh"], "data.clinic is zh"),
+        (["text.txt", "--config", "clinic.toml"], "data.clinic is en"),
     ],
 )
 def test_an_option_that_does_not_apply_is_refused_and_leaves_nothing(
@@ -142,10 +186,19 @@ def test_an_option_that_does_not_apply_is_refused_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("abcab" * 100)
-    outcome = run(capsys, "train", *arguments, "--out", "run", "--d", "16", "--steps", "1")
-    assert outcome.code == 2
-    assert part in outcome.err
-    assert not (tmp_path / "run").exists()
+    (tmp_path / "clinic.toml").write_text('[data]\nclinic = "en"\n')
+    refused(run(capsys, "train", *arguments, "--out", "run", "--d", "16", "--steps", "1"), part)
+    assert {path.name for path in tmp_path.iterdir()} == {"text.txt", "clinic.toml"}
+
+
+@pytest.mark.parametrize(("more", "lang"), [((), "en"), (("--lang", "zh"), "zh")])
+def test_a_settings_file_chooses_the_language_unless_an_option_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], lang: str
+) -> None:
+    (tmp_path / "clinic.toml").write_text('[data]\nclinic = "en"\n')
+    options = ("--config", str(tmp_path / "clinic.toml"), "--steps", "1", *OF_CLINIC, *more)
+    assert run(capsys, "train", "clinic", "--out", str(tmp_path / "run"), *options).code == 0
+    assert tomllib.loads((tmp_path / "run" / "recipe.toml").read_text())["data"] == {"clinic": lang}
 
 
 def test_a_file_of_that_name_is_a_file(

@@ -41,6 +41,31 @@ def test_the_chinese_table_reads_as_the_clinic_sentence(capsys):
     assert "更新后再前向" in done.out
 
 
+def test_the_table_tells_why_the_loss_changed(capsys):
+    out = run(capsys, "trace", "toy24").out
+    assert "attention of position 1 to the first token “A” falls: 0.731059 → 0.713748" in out
+    assert "probability of the target “C” rises: 0.078714 → 0.171807" in out
+    assert "W_V and W_O have the same gradient only by accident of the start" in out
+    rows = {line.split()[0]: line.split()[-3:] for line in out.splitlines() if line.count("−0.") == 3}
+    assert rows["W_Q"][0] == "−0.001784"
+    (together,) = [line.split() for line in out.splitlines() if line.startswith("together")]
+    assert together[1:] == ["−0.939181", "−0.780546"]
+    assert "the part that first order misses: 0.158635" in out
+
+
+def test_a_step_of_adamw_is_shown_line_by_line_and_explained(capsys):
+    done = run(capsys, "trace", "toy24", "--optimizer", "adamw", "--lr", "0.02")
+    assert done.code == 0
+    assert "the step: AdamW, its step 1, η = 0.02" in done.out
+    assert "the gradient has norm 3.064606, at most 1 is allowed: its share 0.326306 is kept" in done.out
+    assert "── The optimizer, line by line " in done.out
+    assert "W_Q.moment1.new  first moment" in done.out
+    told = run(capsys, "explain", "toy24", "W_Q.moment1.new[1,0,0]", "--optimizer", "adamw").out
+    assert "difference 0" in told
+    told = run(capsys, "explain", "toy24", "W_Q.direction[1,0,0]", "--optimizer", "adamw", "--path").out
+    assert "optimizer.kept" in told or "kept = min(1, clip" in told
+
+
 def test_json_goes_to_standard_output_and_nothing_else_does(capsys):
     done = run(capsys, "trace", "toy24", "--json", "-")
     data = json.loads(done.out)
@@ -67,6 +92,7 @@ def test_a_trace_file_opens_where_the_model_would(capsys, tmp_path):
     assert "2.541928 before" in run(capsys, "trace", path).out
     assert "0.133562" in run(capsys, "explain", path, "W_Q.grad[1,0]").out
     refused(run(capsys, "trace", path, "--eta", "0.2"), "--eta does not apply to a trace file")
+    refused(run(capsys, "trace", path, "--optimizer", "adamw"), "--optimizer does not apply to a trace file")
 
 
 def test_a_file_can_be_replaced_only_on_request(capsys, tmp_path):
@@ -98,6 +124,8 @@ def test_a_file_can_be_replaced_only_on_request(capsys, tmp_path):
         (("trace", "toy24", "--eta", "-0.1"), ("learning rate cannot be -0.1",)),
         (("trace", "toy24", "--eta", "nan"), ("not a number that the learning rate can be",)),
         (("trace", "toy24", "--eta", "fast"), ("not a number",)),
+        (("trace", "toy24", "--optimizer", "run"), ("never trained", "--optimizer adamw")),
+        (("trace", "toy24", "--optimizer", "adam"), ("adam",)),
         (("trace", "toy24", "--html", "no/such/folder/x.html"), ("no folder no/such/folder",)),
         (("trace", "toy24", "--html", "."), (". is a folder",)),
         (("trace", "toy24", "--lang", "fr"), ("fr",)),
@@ -110,6 +138,8 @@ def test_a_file_can_be_replaced_only_on_request(capsys, tmp_path):
         (("explain", "toy24", "A["), ("does not name a quantity",)),
         (("explain", "toy24", "t.grad[0]"), ("Nothing computes",)),
         (("formula", "T"), ('no quantity "T"', "Did you mean")),
+        (("formula", "S[0]"), ('"S[0]" is one cell', 'Ask for "S"')),
+        (("formula", "S.after"), ('"S.after" has the formula of "S"', 'Ask for "S"')),
         (("levitate",), ("levitate",)),
     ],
     ids=lambda value: " ".join(value) if value and isinstance(value[0], str) else None,
@@ -144,7 +174,7 @@ def test_a_damaged_trace_file_is_refused(capsys, tmp_path: Path):
 def test_explain_shows_formula_operands_result_and_three_witnesses(capsys):
     done = run(capsys, "explain", "toy24", "W_Q.grad[1,0]")
     assert done.code == 0
-    assert r"\bar W_Q = X^\top \bar Q" in done.out
+    assert "formula: W_Q.grad[r,h,c] = Σ_i X[i,r]·Q.grad[h,i,c]   [Q]\n" in done.out
     assert "1·0.133562 = 0.133562" in done.out
     assert done.out.count("0.13356231") >= 3
     assert "central difference" in done.out
@@ -181,7 +211,9 @@ def test_explain_takes_every_cell_of_every_face(capsys):
 
 def test_formula_shows_symbol_forms_definition_and_place(capsys):
     done = run(capsys, "formula", "S")
+    assert "S[h,i,j] = (Σ_c Q[h,i,c]·K[h,j,c]) / √d_k if allowed[i,j] else −∞\n" in done.out
     assert r"S^{(h)} = \frac{Q^{(h)} K^{(h)\top}}{\sqrt{d_k}} + M" in done.out
+    assert r"M_{ij} = \begin{cases} 0, & j \in J_i \\ -\infty, & j \notin J_i \end{cases}" in done.out
     assert "S[h,i,j] = sum(" in done.out
     assert "glassformer/model/attention.py:" in done.out
 

@@ -9,7 +9,17 @@ from pydantic import ValidationError
 
 from decoders import CONFIGS
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, DecoderConfig, NormConfig, read_config
+from glassformer.model import (
+    AttentionConfig,
+    DecoderConfig,
+    DropoutConfig,
+    FeedForwardConfig,
+    HeadConfig,
+    LayerConfig,
+    NormConfig,
+    PositionConfig,
+    read_config,
+)
 from options import OPTION_CONFIGS
 
 ALL = {**CONFIGS, **OPTION_CONFIGS}
@@ -42,6 +52,18 @@ def test_a_configuration_survives_json(name: str) -> None:
     config = ALL[name]
     assert DecoderConfig.model_validate_json(config.model_dump_json()) == config
     assert read_config(config.model_dump(mode="json")) == config
+
+
+def test_what_is_not_said_is_as_documented() -> None:
+    attention = AttentionConfig(heads=2, d_k=3, d_v=4)
+    assert attention == AttentionConfig(heads=2, d_k=3, d_v=4, bias=False, kv_heads=None, window=None, qk_norm=False)
+    ffn = FeedForwardConfig(d_ff=8)
+    assert ffn == FeedForwardConfig(d_ff=8, activation="gelu", bias=True, gated=False)
+    config = DecoderConfig(vocab_size=5, context=4, d=6, layers=(LayerConfig(attention=attention, ffn=ffn),))
+    assert config.norm == NormConfig(eps=1e-5, kind="layernorm", position="pre", final=True)
+    assert config.position == PositionConfig(kind="learned", base=10000.0)
+    assert config.head == HeadConfig(bias=False, tied=False)
+    assert config.dropout == DropoutConfig(embedding=0.0, attention=0.0, residual=0.0)
 
 
 def test_plain_data_is_read() -> None:

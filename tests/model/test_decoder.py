@@ -52,6 +52,16 @@ def test_logits_loss_and_gradients_are_the_same_whether_somebody_looks_or_not(na
         torch.testing.assert_close(unseen, seen, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("name", OPTION_CONFIGS)
+def test_a_model_computes_in_the_numbers_of_its_parameters(name: str) -> None:
+    """Tables of angles among them, which are computed in wider ones."""
+    inputs = random_inputs(OPTION_CONFIGS[name])
+    model = random_decoder(OPTION_CONFIGS[name]).float()
+    for kwargs in ({"say": plain}, {}):
+        out = model(*arguments(inputs), **kwargs)
+        assert (out.logits.dtype, out.loss.dtype) == (torch.float32, torch.float32)
+
+
 def test_a_later_token_never_changes_an_earlier_row() -> None:
     model, inputs = random_decoder(WHOLE), random_inputs(WHOLE)
     before = model(inputs.tokens).logits
@@ -113,6 +123,17 @@ def test_unscored_targets_may_be_anything_and_count_for_nothing() -> None:
         loss = model(*arguments(inputs), **kwargs).loss
         assert torch.equal(model(inputs.tokens, others, inputs.scored, **kwargs).loss, loss)
         assert not torch.equal(model(inputs.tokens, inputs.targets.clamp(min=0), None, **kwargs).loss, loss)
+
+
+def test_every_id_of_a_large_vocabulary_counts_where_it_is_scored() -> None:
+    """No id stands for a row that is left out, though the fused kernel must be told one that does."""
+    config = decoder_config(vocab_size=257, context=260, blocks=1)
+    model = random_decoder(config)
+    targets = torch.arange(257)[None]
+    scored = torch.arange(257)[None] % 2 == 0
+    for counted in (scored, ~scored):
+        seen = model(targets, targets, counted, say=plain).loss
+        assert model(targets, targets, counted).loss.item() == pytest.approx(seen.item(), rel=1e-12)
 
 
 def test_the_loss_of_huge_logits_is_finite() -> None:

@@ -37,6 +37,15 @@ def zero_in_theory(id: str, program: Program) -> bool:
     return id.endswith("attn.b_K") and not changed & set(program.quantities)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_every_quantity_of_a_block_knows_its_layer_and_no_other_has_one(name: str) -> None:
+    config = ALL[name]
+    for packed in (False, True):
+        placed = definitions(config, 4, packed=packed, dropout=True).quantities
+        layers = {id: int(id.split(".")[1]) if id.startswith("blocks.") else None for id in placed}
+        assert {id: p.layer for id, p in placed.items()} == layers
+
+
 @pytest.fixture(scope="module", params=ALL)
 def case(request: pytest.FixtureRequest) -> tuple[Program, Recorded]:
     config = ALL[request.param]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,8 @@ TOY_LINES = {
     ("A", "", 0, 1, 0): [
         "A[0,1,0]  (a_21)",
         "A[0,1,0] = exp(S[0,1,0]) / (Σ_m exp(S[0,1,m]))",
-        "  = exp(1) / 3.71828 = 0.731059",
-        "  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.71828",
+        "  = exp(1) / 3.718282 = 0.731059",
+        "  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.718282",
         "  recorded 0.731059   difference 0",
     ],
     ("S", "", 0, 1, 0): [
@@ -156,14 +157,14 @@ TOY_LINES = {
     ("X", "grad", 1, 0): [
         "X.grad[1,0]  (X\u0304_21)",
         "X.grad[1,0] = via R + via V + via K + via Q",
-        "  via R: R.grad[1,0] = 1.26095",
+        "  via R: R.grad[1,0] = 1.260945",
         "  via V: Σ_{h,e} V.grad[h,1,e]·W_V[0,h,e]",
         "    = 0.33912·1 = 0.33912   (1 term is 0)",
         "  via K: Σ_{h,c} K.grad[h,1,c]·W_K[0,h,c]",
         "    = (−0.133562)·1 = −0.133562",
         "  via Q: Σ_{h,c} Q.grad[h,1,c]·W_Q[0,h,c] = 0   (1 term is 0)",
-        "  = 1.26095 + 0.33912 + (−0.133562) + 0 = 1.4665",
-        "  recorded 1.4665   difference 0",
+        "  = 1.260945 + 0.33912 + (−0.133562) + 0 = 1.466503",
+        "  recorded 1.466503   difference 0",
     ],
     ("logits", "grad", 1, 2): [
         "logits.grad[1,2]  (Λ\u0304_23)",
@@ -185,9 +186,9 @@ TOY_LINES = {
     ("L", "after"): [
         "L.after  (L^after)",
         "L.after = (Σ_i nll.after[i]) / count.after",
-        "  = 1.76138 / 1 = 1.76138",
-        "  where Σ_i nll.after[i] = 1.76138   (1 term is 0)",
-        "  recorded 1.76138   difference 0",
+        "  = 1.761382 / 1 = 1.761382",
+        "  where Σ_i nll.after[i] = 1.761382   (1 term is 0)",
+        "  recorded 1.761382   difference 0",
     ],
     ("X", "", 1, 0): ["X[1,0]  (x_21)", "X[1,0] = E[t[1],0] = 0   [t[1] = 1]", "  recorded 0   difference 0"],
     ("L", "grad"): ["L.grad  (L\u0304)", "L.grad = 1   (given)"],
@@ -204,29 +205,29 @@ def test_latex_counts_from_one_and_has_no_words(toy: Run) -> None:
     program, _, values = toy
     assert latex_lines(explain_cell(program, "S", "grad", (0, 1, 0), values)) == [
         r"\bar S_{21} = A_{21} \left(\bar A_{21} - \sum_{m=1}^{n} A_{2m} \bar A_{2m}\right)\qquad 1 \in J_2",
-        r"= 0.731059 \cdot (1.26095 - 1.07825) = 0.133562",
-        r"\sum_{m=1}^{n} A_{2m} \bar A_{2m} = 0.731059 \cdot 1.26095 + 0.268941 \cdot 0.581626 = 1.07825",
+        r"= 0.731059 \cdot (1.260945 - 1.078248) = 0.133562",
+        r"\sum_{m=1}^{n} A_{2m} \bar A_{2m} = 0.731059 \cdot 1.260945 + 0.268941 \cdot 0.581626 = 1.078248",
     ]
     assert latex_lines(explain_cell(program, "X", "", (1, 0), values)) == [r"X_{21} = E_{t_2\,1} = 0\qquad t_2 = 2"]
     assert latex_lines(explain_cell(program, "S", "", (0, 0, 1), values)) == [r"S_{12} = -\infty\qquad 2 \notin J_1"]
     assert latex_lines(explain_cell(program, "X", "grad", (1, 0), values))[0] == (
-        r"\bar X_{21} = \underbrace{1.26095}_{R} + \underbrace{0.33912}_{V} + \underbrace{-0.133562}_{K}"
-        r" + \underbrace{0}_{Q} = 1.4665"
+        r"\bar X_{21} = \underbrace{1.260945}_{R} + \underbrace{0.33912}_{V} + \underbrace{-0.133562}_{K}"
+        r" + \underbrace{0}_{Q} = 1.466503"
     )
 
 
 def test_chinese_lines_differ_in_words_only(toy: Run) -> None:
     assert lines(toy, "X", "grad", 1, 0, lang="zh")[1:5] == [
         "X.grad[1,0] = 经由 R + 经由 V + 经由 K + 经由 Q",
-        "  经由 R: R.grad[1,0] = 1.26095",
+        "  经由 R: R.grad[1,0] = 1.260945",
         "  经由 V: Σ_{h,e} V.grad[h,1,e]·W_V[0,h,e]",
         "    = 0.33912·1 = 0.33912   (1 项为 0)",
     ]
 
 
 def test_the_number_of_digits_is_the_readers_choice(toy: Run) -> None:
-    assert lines(toy, "A", "", 0, 1, 0, digits=3)[2] == "  = exp(1) / 3.72 = 0.731"
-    assert lines(toy, "A", "", 0, 1, 0, digits=12)[2] == "  = exp(1) / 3.71828182846 = 0.73105857863"
+    assert lines(toy, "A", "", 0, 1, 0, digits=3)[2] == "  = exp(1) / 3.718 = 0.731"
+    assert lines(toy, "A", "", 0, 1, 0, digits=12)[2] == "  = exp(1) / 3.718281828459 = 0.73105857863"
 
 
 def test_names_from_elsewhere_are_long_enough_to_be_found(deep: Run) -> None:
@@ -255,6 +256,21 @@ def test_more_than_six_terms_leave_the_four_largest_in_written_order() -> None:
 def test_six_terms_that_count_are_all_shown_whatever_the_zeros() -> None:
     s = series("sum(x[f] for f in d_ff)", {"x": [1, 0, 2, 3, 0, 4, 5, 6]}, {"d_ff": 8})
     assert (len(s.terms), s.others, s.zeros) == (6, 0, 2)
+
+
+def test_of_a_filtered_or_folded_sum_the_places_of_the_terms_shown_are_told(deep: Run) -> None:
+    # Positions 0 and 2 hold token 3, no position holds token 1; the model has d = 8.
+    told = lines(deep, "E", "grad", 3, 0)
+    assert told[1] == "E.grad[3,0] = Σ_{i: t[i] = 3} X.grad[i,0]   [via X]"
+    assert told[2].endswith("   (i = 0, 2)")
+    assert lines(deep, "E", "grad", 1, 0)[1] == "E.grad[1,0] = Σ_{i: t[i] = 1} X.grad[i,0] = 0   (no terms)   [via X]"
+    (places,) = re.findall(
+        r"where .* smaller terms: .*\((r = \d(?:, \d){3})\)", "\n".join(lines(deep, "blocks.1.attn.K", "", 0, 1, 2))
+    )
+    program, _, values = deep
+    terms = values["blocks.1.norm1.Y"][1] * values["blocks.1.attn.W_K"][:, 0, 2]
+    assert places == f"r = {', '.join(map(str, sorted(np.argsort(-np.abs(terms))[:4])))}"
+    assert r"\qquad i = 1, 3" in latex_lines(explain_cell(program, "E", "grad", (3, 0), values))[-1]
 
 
 def test_a_masked_term_is_a_zero_and_not_minus_infinity() -> None:

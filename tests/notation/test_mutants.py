@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glassformer.model import definitions
 from glassformer.notation import Statement, evaluate, key
 from glassformer.notation.check import check_program
 from glassformer.notation.tree import Expr
 from glassformer.tracing.replay import replay
+from options import OPTION_CONFIGS
 
 from .mutation import mutants, mutators
 from .source_text import source_text
 from .wrong_versions import (
     CHECKER,
     GUARDS,
+    KINDS,
     ORDER,
     TARGETS,
     VALUES,
@@ -24,6 +27,7 @@ from .wrong_versions import (
     case,
     exchanged,
     fate,
+    line_of,
     numbers,
     short,
     statements_of,
@@ -34,6 +38,9 @@ from .wrong_versions import (
 
 JACOBIAN = "attn.A[h,i,j]*(attn.A.grad[h,i,j] - sum(attn.A[h,i,m]*attn.A.grad[h,i,m] for m in n))"
 LOGITS = "loss.nll.grad[i]*(head.p[i,w] - (1 if w == loss.y[i] else 0))"
+EVEN = "the cosine of an angle is that of its opposite"
+AT_THE_KINK = "at 0 both branches are 0"
+ANGLE = "s/base**(2*embed.pair[r]/d)"
 NOTHING_BUT_LEFT_OUT = "a number is 0 after dropout exactly where it was left out: none was 0 before"
 
 # Every wrong version that computes the same numbers from any parameters, with the reason why it does.
@@ -50,7 +57,29 @@ EQUIVALENT = {
         "ffn.C.grad[i,f] if ffn.C[i,f] > 0 else 0": "what comes out of ReLU is positive exactly where what went in is",
     },
     ("relu", "forward", "ffn.C"): {
-        "ffn.B[i,f] if ffn.B[i,f] >= 0 else 0": "at 0 both branches are 0",
+        "ffn.B[i,f] if ffn.B[i,f] >= 0 else 0": AT_THE_KINK,
+    },
+    ("relu2", "backward", "ffn.B.grad via ffn.C"): {
+        "2*ffn.B[i,f]*ffn.C.grad[i,f] if ffn.B[i,f] >= 0 else 0": AT_THE_KINK,
+        "2*ffn.B[i,f]*ffn.C.grad[i,f] if ffn.C[i,f] > 0 else 0": "a square is positive exactly where its root is",
+    },
+    ("relu2", "forward", "ffn.C"): {
+        "ffn.B[i,f]**2 if ffn.B[i,f] >= 0 else 0": AT_THE_KINK,
+    },
+    ("shared", "forward", "rope.cos_"): {
+        "cos(-(embed.pos[i]*rope.freq[c]))": EVEN,
+    },
+    ("shared", "forward", "heads.kv"): {
+        f"sum(1 if k*H <= h*G else 0 for k in {size}) - 1": "as h < H, no k from G on is counted: any longer range does"
+        for size in ("H", "N", "base", "d", "d_ff", "d_k", "d_v", "n", "window")
+    },
+    ("packed", "forward", "embed.pair"): {
+        f"sum(1 if 2*q + 2 <= r else 0 for q in {size})": "only q below r/2 are counted: any range that has those does"
+        for size in ("N", "base", "d_ff", "d_v", "n", "n_ctx")
+    },
+    ("packed", "forward", "embed.P"): {
+        f"sin({ANGLE}) if r == 2*embed.pair[r] else cos(-({ANGLE}))": EVEN,
+        f"sin({ANGLE}) if r <= 2*embed.pair[r] else cos({ANGLE})": "r is 2 pair or one more, never less",
     },
     ("options", "backward", "embed.X.grad via embed.X_D"): {
         "embed.X_D.grad[i,r]/(1 - p_embed) if embed.X_D[i,r] else 0": NOTHING_BUT_LEFT_OUT,
@@ -63,7 +92,6 @@ EQUIVALENT = {
     },
 }  # fmt: skip
 
-KINDS = ("gelu", "relu", "options")
 PARTS = [(kind, part) for kind in KINDS for part in ("backward", "forward")]
 
 
@@ -90,6 +118,21 @@ def test_every_wrong_version_is_caught_unless_it_is_listed_as_equivalent(kind: s
 def assert_only_noise(texts: set[str]) -> None:
     """A gradient that is zero up to rounding stays so when scaled; whether the law sees it is left to rounding."""
     assert texts <= {f"{sign}{op}(attn.K.grad[h,j,c] for j in n)" for sign in ("", "-") for op in ("sum", "mean")}
+
+
+def test_every_line_of_every_option_has_at_least_three_wrong_versions() -> None:
+    """Of gradients and of definitions: what an option brings is among what the kinds below change."""
+    changed = {
+        line_of(s): len(mutants(s, case(kind).around())) for kind, part in PARTS for s in statements_of(kind, part)
+    }
+    assert min(changed.values()) >= 3
+    lines = {
+        line_of(s)
+        for config in OPTION_CONFIGS.values()
+        for packed in (False, True)
+        for s in definitions(config, 6, packed=packed, dropout=True).statements
+    }
+    assert lines <= set(changed)
 
 
 @pytest.mark.parametrize("part", ["backward", "forward"])

@@ -316,7 +316,7 @@ def twins() -> Program:
         ("finla", "There is no quantity", '"final"'),
         ("", 'There is no quantity "".', ""),
         ("W", '"W" is the name of 2 quantities.', "They are layers.0.ffn.W, layers.1.ffn.W."),
-        ("ffn.b", '"ffn.b" is the name of 2 quantities.', "Give one of these ids."),
+        ("ffn.b", '"ffn.b" is the name of 2 quantities.', "Give one of these ids. Or say which layer: --layer 0"),
     ],
 )
 def test_an_unknown_or_ambiguous_name_is_refused_with_advice(name: str, fact: str, advice: str) -> None:
@@ -356,18 +356,18 @@ def test_the_head_may_be_left_out_when_there_is_one() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "context", "next_step"),
     [
-        ("W[1]", "layers.0.ffn.W has 2 axes, not 1.", "r of 4, f of 5", ""),
+        ("W.grad[1]", "layers.0.ffn.W has 2 axes, not 1.", "r of 4, f of 5", "layers.0.ffn.W.grad[0,0]"),
         ("W[]", "layers.0.ffn.W has 2 axes, not 0.", "r of 4, f of 5", ""),
         ("L[0]", "loss.L has 0 axes, not 1.", "none", ""),
         ("W[4,0]", "Index 4 is out of range for axis r of layers.0.ffn.W.", "4 cells", "0 to 3"),
         ("W[0,-1]", "Index -1 is out of range for axis f of layers.0.ffn.W.", "5 cells", "0 to 4"),
         ("W[a,0]", '"a,0" is not a list of indices.', "whole numbers", ""),
         ("W[0.5,0]", '"0.5,0" is not a list of indices.', "whole numbers", ""),
-        ("W[0,0", '"W[0,0" does not name a quantity or a cell.', "", "W_Q.grad[1,0]"),
+        ("W[0,0", '"W[0,0" does not name a quantity or a cell.', "", "layers.0.ffn.B[0,0]."),
         ("W grad", '"W grad" does not name a quantity or a cell.', "", ""),
         ("W[0][0]", "does not name a quantity or a cell", "", ""),
         ("V[0,0]", 'There is no quantity "V".', "", ""),
-        ("W.gard[0,0]", 'There is no quantity "W.gard".', "", ""),
+        ("W.gard[0,0]", 'There is no quantity "W.gard".', "", 'Did you mean "W.grad"'),
     ],
 )
 def test_a_reference_that_means_nothing_is_refused(text: str, fact: str, context: str, next_step: str) -> None:

@@ -58,7 +58,7 @@ MUTATIONS = (
     ("attention.py", "_project(M, self.W_K, self.b_K)", "_project(M, self.W_K, self.b_Q)"),
     ("attention.py", "projected + bias[:, None, :]", "projected - bias[:, None, :]"),
     ("attention.py", "else O + self.b_O", "else O * self.b_O"),
-    ("mask.py", "key[None, :] <= row", "key[None, :] >= row"),
+    ("mask.py", "allowed = key <= row", "allowed = key >= row"),
     ("norm.py", "X.mean(-1)", "X.amax(-1)"),
     ("norm.py", "** 2).mean(-1)", "** 2).sum(-1)"),
     ("norm.py", "var + self.eps", "var - self.eps"),

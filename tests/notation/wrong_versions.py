@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,16 @@ from glassformer.model import (
     DropoutConfig,
     FeedForwardConfig,
     HeadConfig,
+    LayerConfig,
     NormConfig,
+    PositionConfig,
     definitions,
 )
 from glassformer.notation import (
     EvaluationError,
     NotationError,
     Program,
+    Quantity,
     Statement,
     key,
     parse_lines,
@@ -46,6 +49,7 @@ N, CONTEXT, D, HEADS, D_K, D_V, D_FF = 7, 9, 10, 2, 3, 4, 11
 TOKENS = (3, 1, 3, 5, 1, 0, 3, 6)
 RATES = DropoutConfig(embedding=0.2, attention=0.3, residual=0.25)
 TARGETS = (1, -100, 5, 1, -100, 3, 6, -100)
+SEGMENTS = (4, 4, 4, 4, 4, 2, 6, 6)
 
 CHECKER = "the checker"
 EVALUATION = "an evaluation error"
@@ -57,12 +61,8 @@ GUARDS = (CHECKER, EVALUATION, VALUES, ORDER)
 ZERO_IN_THEORY = frozenset({"attn.b_K.grad via attn.K"})
 
 
-# Beside what the statements stand that each kind of decoder has and the others lack.
-OWN: Mapping[str, Callable[[str], bool]] = {
-    "gelu": lambda consumer: True,
-    "relu": lambda consumer: consumer.endswith("ffn.C"),
-    "options": lambda consumer: ".qk_norm." in consumer or consumer.endswith("_D"),
-}
+KINDS = ("gelu", "relu", "options", "shared", "gelu_tanh", "relu2", "packed")
+"""The decoders whose statements are changed: together they have every line that an option of a decoder brings."""
 
 
 @dataclass(frozen=True)
@@ -80,35 +80,59 @@ class Case:
         return Surroundings({(id, face): axes[id] for id, face in faces}, sizes)
 
 
-@functools.cache
-def case(kind: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
-    """A decoder with everything on, at random values (``gamma`` fixes every norm's scale), and what it recorded.
+def config_of(kind: str) -> DecoderConfig:
+    """A kind is named after its activation, but for three of them.
 
-    ``kind`` is the activation, or ``options``: GELU in training mode with QK-norm and dropout.
+    ``options`` is in training mode with QK-norm and dropout; ``shared`` has keys and values shared by heads, a window,
+    rotary positions, RMSNorm, a gate with SiLU, and a tied head; ``packed`` reads two texts in one row, with fixed
+    positions and a window in one of its two blocks.
     """
-    options = kind == "options"
-    config = DecoderConfig.alike(
-        1,
+    if kind == "shared":
+        return DecoderConfig.alike(
+            1,
+            vocab_size=N,
+            context=CONTEXT,
+            d=D,
+            attention=AttentionConfig(heads=6, kv_heads=3, d_k=14, d_v=16, bias=True, window=4),
+            norm=NormConfig(eps=1e-2, kind="rmsnorm"),
+            ffn=FeedForwardConfig(d_ff=D_FF, activation="silu", gated=True),
+            head=HeadConfig(tied=True),
+            position=PositionConfig(kind="rope", base=50.0),
+        )
+    heads = 1 if kind == "packed" else HEADS
+    attention = AttentionConfig(heads=heads, d_k=D_K, d_v=D_V, bias=True, qk_norm=kind == "options")
+    ffn = FeedForwardConfig(d_ff=D_FF, activation="gelu" if kind in ("options", "packed") else kind)
+    layers = [LayerConfig(attention=attention, ffn=ffn)]
+    if kind == "packed":
+        layers.append(LayerConfig(attention=attention.model_copy(update={"window": 2}), ffn=ffn))
+    return DecoderConfig(
         vocab_size=N,
         context=CONTEXT,
         d=D,
-        attention=AttentionConfig(heads=HEADS, d_k=D_K, d_v=D_V, bias=True, qk_norm=options),
+        layers=tuple(layers),
         norm=NormConfig(eps=1e-2),
-        ffn=FeedForwardConfig(d_ff=D_FF, activation="gelu" if options else kind),
+        position=PositionConfig(kind="sinusoidal", base=50.0) if kind == "packed" else PositionConfig(),
         head=HeadConfig(bias=True),
-        dropout=RATES if options else DropoutConfig(),
+        dropout=RATES if kind == "options" else DropoutConfig(),
     )
+
+
+@functools.cache
+def case(kind: str = "gelu", gamma: float | None = None, seed: int = 0) -> Case:
+    """A decoder of one of ``KINDS`` at random values (``gamma`` fixes every norm's scale), and what it recorded."""
+    config = config_of(kind)
     model = random_decoder(config, seed).train()
     with torch.no_grad():
         # One unit of the feed-forward network is exactly 0 everywhere: at its kink, where ReLU's derivative is a choice.
         model.blocks[0].ffn.W_1[:, 4] = 0.0
-        model.blocks[0].ffn.b_1[4] = 0.0
+        if model.blocks[0].ffn.b_1 is not None:
+            model.blocks[0].ffn.b_1[4] = 0.0
         for name, parameter in model.named_parameters():
             if gamma is not None and name.endswith("gamma"):
                 parameter.fill_(gamma)
-    targets = torch.tensor(TARGETS)
-    sample = Sample(torch.tensor(TOKENS), targets, targets >= 0)
-    program = definitions(config, len(TOKENS), dropout=options)
+    targets, packed = torch.tensor(TARGETS), kind == "packed"
+    sample = Sample(torch.tensor(TOKENS), targets, targets >= 0, torch.tensor(SEGMENTS) if packed else None)
+    program = definitions(config, len(TOKENS), packed=packed, dropout=kind == "options")
     torch.manual_seed(seed)
     infinite = {s.target for s in program.forward if Const("inf") in set(walk(s.expr))}
     return Case(program, record(model, sample, program), infinite)
@@ -223,10 +247,16 @@ def tally(kind: str, part: str) -> Tally:
 
 
 def statements_of(kind: str, part: str) -> tuple[Statement, ...]:
-    """The statements whose wrong versions are made. With ReLU or options only their own: the rest is as with GELU."""
+    """The statements whose wrong versions are made: those on lines that no earlier kind has."""
+    earlier = {at for other in KINDS[: KINDS.index(kind)] for at in map(line_of, case(other).program.statements)}
     program = case(kind).program
     statements = program.forward if part == "forward" else program.backward
-    return tuple(s for s in statements if OWN[kind](s.consumer))
+    return tuple(s for s in statements if line_of(s) not in earlier)
+
+
+def line_of(statement: Statement) -> tuple[Quantity, int]:
+    """The line of source that ``statement`` comes from: the same one wherever its group is placed."""
+    return statement.quantity, statement.line
 
 
 def written(program: Program, consumer: str, text: str) -> tuple[Statement, ...]:

@@ -149,7 +149,7 @@ def test_comparisons_of_a_large_update_are_recorded_until_an_edit_and_then_compu
     reader: Reader, large: Trace
 ) -> None:
     reader.page.keyboard.press("3")
-    total = reader.page.locator(".update-panel tfoot tr").last.locator("td.digits")
+    total = reader.page.locator(".update-panel .figures:not(.shares) tfoot tr").last.locator("td.digits")
     eventually(total.first).to_be_visible()
     told = [number(text) for text in total.all_inner_texts()]
     assert told == pytest.approx([large.analysis.predicted, large.analysis.exact], abs=1e-6)

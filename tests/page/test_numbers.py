@@ -15,7 +15,7 @@ from glassformer.model import toy24_model
 from glassformer.notation import Program
 from glassformer.tracing import Trace, tensors_of
 from glassformer.tracing.record import record, record_forward
-from glassformer.tracing.trace import sample_of
+from glassformer.tracing.request import sample_of
 
 EDITS = 50
 APPLY = """edit => {

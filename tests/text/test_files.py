@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.text import read_source, visible
+from glassformer.text import documents, visible
 from glassformer.text.files import cut, text_pieces
+from glassformer.text.sources import require_variety
 
 TEXT = "To be, or not to be.\n患者服用华法林后出现黑便。\n"
 
@@ -26,9 +27,17 @@ def written(folder: Path, raw: bytes) -> Path:
     return path
 
 
+def read(path: Path) -> str:
+    """The text at ``path``, as those need it who train on it."""
+    with documents(path) as found:
+        text = "".join(piece for document in found for piece in document.pieces)
+        require_variety(set(text), len(text), found.origin)
+        return text
+
+
 def message(path: Path) -> str:
     with pytest.raises(UserError) as caught:
-        read_source(path)
+        read(path)
     assert caught.value.fact
     assert "\x1b" not in str(caught.value)
     return str(caught.value)
@@ -68,12 +77,12 @@ def test_cutting_loses_nothing_and_makes_no_empty_piece(parts: list[str], size: 
 
 
 def test_the_mark_of_utf8_is_dropped_at_the_start_only(tmp_path: Path) -> None:
-    assert read_source(written(tmp_path, TEXT.encode("utf-8-sig"))).text == TEXT
-    assert read_source(written(tmp_path, ("a\ufeff" + TEXT).encode("utf-8-sig"))).text == "a\ufeff" + TEXT
+    assert read(written(tmp_path, TEXT.encode("utf-8-sig"))) == TEXT
+    assert read(written(tmp_path, ("a\ufeff" + TEXT).encode("utf-8-sig"))) == "a\ufeff" + TEXT
 
 
 def test_windows_line_ends_become_line_feeds(tmp_path: Path) -> None:
-    assert read_source(written(tmp_path, TEXT.replace("\n", "\r\n").encode())).text == TEXT
+    assert read(written(tmp_path, TEXT.replace("\n", "\r\n").encode())) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -140,9 +149,8 @@ def test_a_file_that_the_system_refuses_says_so(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_source_says_where_its_text_comes_from(tmp_path: Path) -> None:
-    source = read_source(written(tmp_path, TEXT.encode()))
-    assert source.text == TEXT
-    assert "text.txt" in source.origin
+    with documents(written(tmp_path, TEXT.encode())) as found:
+        assert "text.txt" in found.origin
 
 
 @pytest.mark.parametrize(

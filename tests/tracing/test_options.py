@@ -12,7 +12,7 @@ from decoders import err, random_decoder, random_inputs
 from glassformer.model.derivations import derivations
 from glassformer.notation import REPLAY_FACTOR, UNIT_ROUNDOFF, Kind, evaluate, key, magnitude
 from glassformer.notation.matrix import matrix_face
-from glassformer.tracing import load_trace, save_trace
+from glassformer.tracing import SGD, load_trace, save_trace
 from glassformer.tracing.trace import Trace, trace
 from glassformer.tracing.witnesses import gradient_magnitudes, gradients_by_definition
 from options import CASES, OPTION_CONFIGS, OPTIONS
@@ -26,13 +26,22 @@ RUNS = {
 }
 
 
+FEW = list(RUNS)[1::29]
+
+
 @pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest) -> Trace:
-    config, segments = RUNS[request.param]
+    return traced(request.param, witness_cells=0)
+
+
+def traced(name: str, witness_cells: int) -> Trace:
+    config, segments = RUNS[name]
     inputs = random_inputs(config, n=6)
     rows = (x[0].tolist() for x in (inputs.tokens, inputs.targets, inputs.scored))
     torch.manual_seed(0)
-    return trace(random_decoder(config), *rows, segments=segments, eta=0.05, witness_cells=0, dropout=True)
+    return trace(
+        random_decoder(config), *rows, segments=segments, update=SGD(lr=0.05), witness_cells=witness_cells, dropout=True
+    )
 
 
 def test_every_value_of_an_option_meets_every_value_of_every_other() -> None:
@@ -66,6 +75,31 @@ def test_every_gradient_by_definition_equals_autograds(run: Trace) -> None:
             assert (np.abs(gradient - run.values[name]) <= bound).all(), name
         else:
             assert err(gradient, run.values[name]) <= 1e-12, name
+
+
+def test_a_gradient_is_exactly_zero_where_automatic_differentiation_says_so(run: Trace) -> None:
+    """Where reading is not allowed, nothing is scored, no token stands, or a number was left out."""
+    zeros = 0
+    for name, gradient in gradients_by_definition(run.program, run.values).items():
+        if name.endswith("attn.b_K.grad"):  # softmax takes a shift of all keys out again: nothing but rounding
+            continue
+        assert np.array_equal(gradient == 0, run.values[name] == 0), name
+        zeros += int((gradient == 0).sum())
+    assert zeros > 50
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in RUNS])
+def test_differences_of_the_loss_agree_with_every_gradient_within_the_error_they_claim(name: str) -> None:
+    """At 16 cells at least of every tensor, or all it has, and along one direction through all of them."""
+    run = traced(name, witness_cells=16)
+    assert run.witnesses.keys() == {k.removesuffix(".grad") for k in run.values if k.endswith(".grad")} - {"loss.L"}
+    for id, witness in run.witnesses.items():
+        central, directional = witness.central, witness.directional
+        assert len({cell for cell, _ in central.cells}) >= min(16, run.values[id].size), id
+        assert central.max_abs_diff <= central.estimated_error <= 1e-7, id
+        assert directional.difference <= directional.estimated_error, id
+        assert directional.difference <= 1e-8, id
+        assert witness.agree, id
 
 
 def test_every_parameter_has_a_gradient_and_no_table_has_one(run: Trace) -> None:

@@ -37,6 +37,7 @@ from glassformer.training.precision import has_bfloat16, resolved
         {"steps": 1, "schedule": {"warmup": 1.0}},
         {"steps": 1, "checkpoint": {"keep": 0}},
         {"steps": 1, "checkpoint": {"every_seconds": 0}},
+        {"steps": 1, "checkpoint": {"every_seconds": math.inf}},
         {"steps": 1, "unknown": 1},
     ],
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
 
 from glassformer.errors import UserError
 from glassformer.model import Decoder, read_config
-from glassformer.text import clinic
-from glassformer.training import TrainingConfig, log_probabilities, train
+from glassformer.text import clinic, first_scored
+from glassformer.training import TrainingConfig, log_probabilities, train, validation_loss
 from learning import tiny_decoder
 
 LANGUAGE = clinic("zh")
@@ -57,8 +55,14 @@ def test_a_short_training_brings_a_model_near_the_truth() -> None:
     assert before > 2.0
     assert after < 0.15
     assert steps[0].loss > 2.5
-    assert steps[-1].validation is None
-    assert math.isfinite(steps[-1].loss)
+    assert steps[-1].validation == pytest.approx(LANGUAGE.loss(log_probabilities(decoder, LANGUAGE)), abs=0.02)
+
+
+@pytest.mark.parametrize("limit", [200, 1000, 8192, 40_000])
+def test_any_first_part_of_the_sentences_for_validation_has_nearly_the_expected_loss(limit: int) -> None:
+    decoder = model()
+    measured = validation_loss(decoder, first_scored(LANGUAGE.validation(16, 64), limit))
+    assert measured == pytest.approx(LANGUAGE.loss(log_probabilities(decoder, LANGUAGE)), rel=0.02)
 
 
 def test_training_on_one_seed_twice_gives_the_same_model_and_another_seed_another() -> None:

@@ -147,7 +147,11 @@ def test_a_run_killed_after_its_manifest_has_its_name_is_finished(trained: Path)
         RunFolder.resume(trained)
 
 
-BEGINNING = ("in the middle of writing config.json", "before naming run.json")
+BEGINNING = (
+    "in the middle of writing config.json",
+    "in the middle of writing checkpoint/model.safetensors",
+    "before naming run.json",
+)
 
 
 @pytest.mark.parametrize("moment", BEGINNING)

@@ -348,7 +348,8 @@ def test_a_tokenizer_of_another_kind_or_a_damaged_one_is_refused(run: Path, kind
 
 def test_a_tokenizer_that_is_no_utf_8_is_one_message(run: Path) -> None:
     resealed(run, "tokenizer.json", b"\xff{}")
-    assert refusal(run).fact == "tokenizer.json is damaged."
+    assert "damaged" in refusal(run).fact
+    assert "tokenizer.json" in str(refusal(run))
 
 
 def test_a_missing_run_suggests_the_one_that_is_there(run: Path) -> None:

@@ -76,14 +76,14 @@ describe("the arithmetic of a cell", () => {
     expect(explained.entry).toBe("a_21");
     expect(explained.python).toBe("blocks.0.attn.A[0,1,0]");
     expect(bare(explained.via[0].symbolic)).toBe("\\frac{e^{S_{21}}}{\\sum_{m=1}^{n} e^{S_{2m}}}");
-    expect(bare(explained.via[0].numeric)).toBe("\\frac{e^{1}}{3.71828}");
+    expect(bare(explained.via[0].numeric)).toBe("\\frac{e^{1}}{3.718282}");
     expect(explained.via[0].where[0]).toMatchObject({ terms: 2, folded: 0, zeros: 0 });
     expect(bare(explained.via[0].where[0].numeric)).toBe("e^{1} + e^{0}");
     expect(explained.text("en")).toEqual([
       "A[0,1,0]  (a_21)",
       "A[0,1,0] = exp(S[0,1,0]) / (Σ_m exp(S[0,1,m]))",
-      "  = exp(1) / 3.71828 = 0.731059",
-      "  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.71828",
+      "  = exp(1) / 3.718282 = 0.731059",
+      "  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.718282",
     ]);
   });
 

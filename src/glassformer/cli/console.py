@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from ..errors import UserError
+from ..notation.numerals import number_text
 from ..notation.quantity import Quantity
 from ..text.visible import visible
 
@@ -20,7 +21,7 @@ _PLAIN = str.maketrans(
         "−": "-", "√": "sqrt ", "Σ": "sum ", "·": "*", "∂": "d", "η": "eta", "∞": "inf", "→": "->", "≤": "<=", "…": "...",
         "“": '"', "”": '"', "—": "-", "–": "-", "×": "x", "ε": "eps", "≈": "~", "π": "pi", "γ": "gamma", "β": "beta",
         "μ": "mu", "Λ": "Lambda", "θ": "theta", "σ": "sigma", "∈": "in", "∉": "not in", "⟨": "<", "⟩": ">", "ℓ": "l",
-        "²": "^2", "⊤": "T", "ℒ": "L", "─": "-",
+        "²": "^2", "⊤": "T", "ℒ": "L", "─": "-", "Δ": "delta ", "δ": "delta", "‖": "|", "ᵀ": "T", "’": "'",
     }
 )  # fmt: skip
 _COMBINING = dict.fromkeys(range(0x300, 0x370))
@@ -61,6 +62,14 @@ def aside(line: str) -> None:
         sys.stderr.flush()
 
 
+def help_if_alone(context: typer.Context) -> None:
+    """Show the help of a command whose verb was left out, on standard error, and exit with 2."""
+    if context.invoked_subcommand is None:
+        for line in context.get_help().splitlines():
+            aside(line)
+        raise typer.Exit(2)
+
+
 def _output() -> TextIO:
     if sys.stdout is None:
         raise UserError(
@@ -93,7 +102,7 @@ def _fit(line: str, encoding: str) -> str:
         raise UserError(
             f"This terminal cannot show U+{ord(letter):04X}.",
             f"Its encoding is {encoding}.",
-            "Set PYTHONIOENCODING=utf-8, or write to a file with --json FILE or --html FILE.",
+            "Set PYTHONIOENCODING=utf-8, or write to a file with --out FILE, --json FILE or --html FILE.",
         ) from None
 
 
@@ -109,15 +118,15 @@ def both_names(quantity: Quantity, lang: str) -> str:
 
 
 def number(x: float, digits: int = 6) -> str:
-    """A number for a table: ``0.731059``, ``−0.5``, ``−∞``, ``1.3e−12``; true zeros print as ``0``."""
-    if np.isneginf(x):
-        return "−∞"
-    if not np.isfinite(x):
-        return "∞" if x > 0 else "NaN"
-    if x == 0:
-        return "0"
-    text = f"{x:.{digits}f}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
-    return text.replace("-", "−")
+    """A number for a table: what explanations print (``number_text``), with zeros up to ``digits`` decimals.
+
+    ``0.731059``, ``−0.500000``, ``−∞``, ``1.3e−12``; true zeros print as ``0``.
+    """
+    text = number_text(x, digits)
+    if x == 0 or not np.isfinite(x) or "e" in text:
+        return text
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals:0<{digits}}"
 
 
 def matrix(array: Any, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> list[str]:

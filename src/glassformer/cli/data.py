@@ -10,7 +10,7 @@ import typer
 
 from ..errors import UserError
 from ..text.visible import visible
-from .console import aligned, write
+from .console import aligned, help_if_alone, write
 from .output import emit_json, refuse_existing
 from .subject import Language
 from .words import DATA
@@ -34,12 +34,13 @@ class Part(StrEnum):
     validation = "validation"
 
 
-data_app = typer.Typer(name="data", no_args_is_help=True, help="Look at the data of a run.")
+data_app = typer.Typer(name="data", help="Look at the data of a run.")
 
 
-@data_app.callback()
-def _verbs() -> None:
+@data_app.callback(invoke_without_command=True)
+def _verbs(context: typer.Context) -> None:
     """Look at the data of a run."""
+    help_if_alone(context)
 
 
 @data_app.command("show")

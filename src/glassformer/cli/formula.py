@@ -22,12 +22,13 @@ def formula_command(
     ],
     lang: Annotated[Language, typer.Option(help="Language of names.")] = Language.en,
 ) -> None:
-    """Show a quantity's symbol, formulas as LaTeX, axes, definition, variants, and the line where it is written."""
+    """Show a quantity's axes, formula, symbol and formulas as LaTeX, definition, variants, and where it is written."""
     write(formula_lines(name, lang.value))
 
 
 def formula_lines(name: str, lang: str) -> list[str]:
     """The description as lines. Raises ``UserError`` for a name that no quantity has."""
+    _refuse_cells(name.strip())
     base, _, face = name.strip().rpartition(".")
     base, face = (base, face) if face in ("grad", "new") and base else (name.strip(), "")
     found: dict[Quantity, tuple[Program, list[Placed]]] = {}
@@ -43,6 +44,24 @@ def formula_lines(name: str, lang: str) -> list[str]:
     for k, (quantity, (program, places)) in enumerate(found.items()):
         lines += ([""] if k else []) + list(_describe(quantity, program, places, face, lang, f"{k + 1}/{len(found)}"))
     return lines
+
+
+def _refuse_cells(name: str) -> None:
+    """Raise ``UserError`` for what has no formula of its own: one cell, or a quantity in the forward pass after a step."""
+    whole, bracket, _ = name.partition("[")
+    if bracket and whole:
+        raise UserError(
+            f'"{name}" is one cell.',
+            "A formula holds for every cell of a quantity.",
+            f'Ask for "{whole}", or for the numbers of the cell: glassformer explain toy24 "{name}"',
+        )
+    base, _, face = name.rpartition(".")
+    if face == "after" and base:
+        raise UserError(
+            f'"{name}" has the formula of "{base}".',
+            "The forward pass after the update is the same one with the new parameters.",
+            f'Ask for "{base}".',
+        )
 
 
 def _programs() -> Iterator[Program]:
@@ -89,20 +108,20 @@ def _describe(
 ) -> Iterator[str]:
     from ..notation import Kind
     from ..notation.latex import symbol_latex
+    from ..notation.plain import index_text
+    from ..notation.symbols import short_names
     from ..tracing.header import place_of
 
     words, placed = FORMULA[lang], places[0]
     note = "" if variant == "1/1" else f"   ({words['variant']} {variant})"
     kind = Kind.GRADIENT if face == "grad" else quantity.kind
     yield f"{quantity.name}{'.' + face if face else ''}  {both_names(quantity, lang)}  [{kind.value}]{note}"
-    rows = [
-        (words["symbol"], symbol_latex(placed.id, face, program)),
-        (
-            words["axes"],
-            " × ".join(f"{a}: {AXES[lang].get(dim, dim)} ({dim})" for a, dim in placed.axes) or words["scalar"],
-        ),
-    ]
+    axes = " × ".join(f"{a}: {AXES[lang].get(dim, dim)} ({dim})" for a, dim in placed.axes)
+    rows = [(words["axes"], axes or words["scalar"])]
     statements = _statements(program, placed.id, face)
+    names = short_names(program, placed.path)
+    rows += [(words["formula"], index_text(s, names, partly=len(statements) > 1)) for s in statements]
+    rows.append((words["symbol"], symbol_latex(placed.id, face, program)))
     rows += _formulas(statements, program, words)
     if face:
         rows += [(words["definition"], line) for s in statements for line in _written(s)]
@@ -139,12 +158,17 @@ def _statements(program: Program, id: str, face: str) -> tuple[Statement, ...]:
 def _formulas(statements: tuple[Statement, ...], program: Program, words: dict[str, str]) -> Iterator[tuple[str, str]]:
     from ..notation.latex import index_latex
     from ..notation.matrix import matrix_face
+    from ..notation.matrix_numbers import mask_latex
+    from ..notation.symbols import style_of
 
     for statement in statements:
         if len(statements) > 1:
             yield words["from"], statement.consumer
         face = matrix_face(statement, program)
         yield words["matrix"], words["none"] if face is None else face.latex(program)
+        mask = None if face is None else mask_latex(face, style_of(program))
+        if mask is not None:
+            yield words["mask"], mask
         yield words["index"], index_latex(statement, program)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from ..errors import UserError
 from .console import aside, stream
+from .decoding import explain_choice
 from .output import emit_json, refuse_existing
 from .stopping import stop_on_signal
 from .subject import Language
@@ -32,6 +33,9 @@ def generate_command(
     stop: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="End before this text; may be given several times.")
     ] = None,
+    explain: Annotated[
+        int | None, typer.Option(metavar="K", help="Instead of the text: how the K-th token (from 1) was chosen.")
+    ] = None,
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH|-", help="Write text, ids and probabilities as JSON.")
     ] = None,
@@ -51,6 +55,10 @@ def generate_command(
     request = Request(max_tokens, Rule(temperature, top_k, top_p), seed, tuple(stop or ()))
     loaded = load_run(run)
     ids = prompt_ids(loaded.tokenizer, prompt, loaded.begin)
+    if explain is not None:
+        with torch_threads(default_threads(loaded.model.config.d)):
+            explain_choice(loaded, ids, request, explain, json_path, force, lang.value)
+        return
     words = GENERATE[lang.value]
     with stop_on_signal() as signal, torch_threads(default_threads(loaded.model.config.d)):
         written = Continuation(loaded.model, loaded.tokenizer, ids, request, lambda: signal.wanted)

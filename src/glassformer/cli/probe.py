@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from ..text.tokenizer import Tokenizer
     from ..tracing.probes import Aim, Reading, Report
 
 SCHEMA = 1
@@ -132,7 +131,8 @@ def _chosen(kinds: Sequence[Kind] | None, asked: Asked) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The reading, all ids of its text (more than it reads where only windows are read), and how texts become ids.
+    """The reading, all ids of its text (more than it reads where only windows are read), and how texts and targets
+    become ids (a text may begin with a token that says so, a target does not).
 
     ``target`` is what the last row predicts where nothing else was asked; None where the text itself says it.
     """
@@ -140,10 +140,12 @@ class _Opened:
     reading: Reading
     ids: tuple[int, ...]
     tokenize: Callable[[str], tuple[int, ...]]
+    token: Callable[[str], tuple[int, ...]]
     target: int | None = None
 
 
 def _open(run: str, text: str | None, *, cut: bool) -> _Opened:
+    from ..text import prompt_ids
     from ..tracing.probes import reading_of
     from ..training import load_run
 
@@ -154,14 +156,17 @@ def _open(run: str, text: str | None, *, cut: bool) -> _Opened:
             "A trained model needs a text to look at.", "", f'Give one: glassformer probe {run} "some text"'
         )
     loaded = load_run(Path(run))
-    tokenize = _tokenize(loaded.tokenizer)
+
+    def tokenize(words: str) -> tuple[int, ...]:
+        # A text begins as those did that the model was trained on.
+        return tuple(prompt_ids(loaded.tokenizer, words, loaded.begin))
+
+    def token(words: str) -> tuple[int, ...]:
+        return tuple(loaded.tokenizer.encode(words).ids.tolist())
+
     ids = tokenize(text)
     read = ids[: loaded.model.config.context] if cut else ids
-    return _Opened(reading_of(loaded.model, read, loaded.tokenizer.texts), ids, tokenize)
-
-
-def _tokenize(tokenizer: Tokenizer) -> Callable[[str], tuple[int, ...]]:
-    return lambda text: tuple(map(int, tokenizer.encode(text).ids))
+    return _Opened(reading_of(loaded.model, read, loaded.tokenizer.texts), ids, tokenize, token)
 
 
 def _open_toy(text: str | None) -> _Opened:
@@ -173,7 +178,7 @@ def _open_toy(text: str | None) -> _Opened:
         return tuple(token_of(word.strip()) for word in words.split(","))
 
     ids = TOKENS if text is None else tokenize(text)
-    return _Opened(reading_of(toy24_model(), ids, VOCABULARY, "constructed"), ids, tokenize, TARGET)
+    return _Opened(reading_of(toy24_model(), ids, VOCABULARY, "constructed"), ids, tokenize, tokenize, TARGET)
 
 
 def _reports(chosen: Iterable[Kind], opened: _Opened, asked: Asked) -> Iterator[Report]:
@@ -212,7 +217,7 @@ def _aim(opened: _Opened, asked: Asked) -> Aim:
 
     if asked.target is None:
         return aim_at(opened.reading, asked.row, opened.target if asked.row is None else None)
-    ids = opened.tokenize(asked.target)
+    ids = opened.token(asked.target)
     if len(ids) != 1:
         raise UserError(
             f"The target “{visible(asked.target, keep='')}” is {len(ids)} tokens.",

@@ -52,7 +52,7 @@ def lines(report: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield table["title"][lang] + mark
         rows = table["rows"][:MOST_ROWS]
         head = [column[lang] for column in table["columns"]]
-        yield from ("  " + line for line in aligned([head, *([_cell(x, words) for x in row] for row in rows)]))
+        yield from ("  " + line for line in aligned([head, *([_cell(x, words, lang) for x in row] for row in rows)]))
         if len(table["rows"]) > MOST_ROWS:
             yield "  " + words["more"].format(n=len(table["rows"]) - MOST_ROWS)
     if report["notes"]:
@@ -61,14 +61,14 @@ def lines(report: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield f"{words[note['status']]}: {note['text'][lang]}"
 
 
-def _cell(value: Any, words: Mapping[str, str]) -> str:
+def _cell(value: Any, words: Mapping[str, str], lang: str) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
         return words["yes" if value else "no"]
     if isinstance(value, float):
         return number(value, DIGITS)
-    return visible(str(value), keep="")
+    return visible(str(value[lang] if isinstance(value, Mapping) else value), keep="")
 
 
 def _asked(value: Any) -> str:

@@ -9,11 +9,20 @@ from collections.abc import Iterator
 from types import FrameType
 
 
+class StoppedAtOnce(Exception):
+    """What becomes of a KeyboardInterrupt on its way through Typer, which would drop its notes."""
+
+
 class Stop:
     """``wanted`` becomes true when somebody asked the run to end."""
 
     def __init__(self) -> None:
         self.wanted = False
+
+    def before_work(self, *_: object) -> None:
+        """To be called while nothing is done yet that could be kept: the first request already ends it."""
+        if self.wanted:
+            raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..tracing import Trace
+    from ..tracing.optimizers import Update
 
 TOY = "toy24"
 
@@ -24,9 +25,17 @@ class Language(StrEnum):
     zh = "zh"
 
 
+class Optimizer(StrEnum):
+    """Whose step is traced; ``run`` goes on from the state of a run's own."""
+
+    gradient_descent = "gradient_descent"
+    adamw = "adamw"
+    run = "run"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A subject and the changes asked for: single cells, tokens and target of the small model, learning rate."""
+    """A subject and the changes asked for: single cells, tokens and target of the small model, learning rate, optimizer."""
 
     subject: str
     text: str | None = None
@@ -34,6 +43,7 @@ class Request:
     tokens: str | None = None
     target: str | None = None
     eta: float | None = None
+    optimizer: Optimizer | None = None
 
 
 def open_subject(request: Request) -> Trace:
@@ -70,13 +80,25 @@ def _toy(request: Request) -> Trace:
         defaults.tokens if request.tokens is None else [token_of(word.strip()) for word in request.tokens.split(",")]
     )
     target = defaults.target if request.target is None else token_of(request.target.strip())
+    if request.optimizer is Optimizer.run:
+        raise UserError(
+            "toy24 was never trained.", "It has no optimizer whose state could go on.", "Give --optimizer adamw."
+        )
     eta = defaults.eta if request.eta is None else request.eta
-    return trace_toy24(ToySettings(tokens, target, eta, assignments(request.cells)))
+    return trace_toy24(ToySettings(tokens, target, eta, assignments(request.cells), _update(request)))
+
+
+def _update(request: Request) -> Update | None:
+    """The step asked for where it is not the run's own; None leaves gradient descent at its usual rate."""
+    from ..tracing import SGD, AdamW
+
+    if request.optimizer is Optimizer.adamw:
+        return AdamW() if request.eta is None else AdamW(lr=request.eta)
+    return None if request.eta is None else SGD(lr=request.eta)
 
 
 def _run(request: Request) -> Trace:
     from ..tracing import trace_run
-    from ..tracing.runs import DEFAULT_ETA
 
     for option, value in (("--tokens", request.tokens), ("--target", request.target)):
         if value is not None:
@@ -89,8 +111,14 @@ def _run(request: Request) -> Trace:
         raise UserError(
             "A trained model needs a text to look at.", "", f'Give one: glassformer trace {request.subject} "some text"'
         )
-    eta = DEFAULT_ETA if request.eta is None else request.eta
-    return trace_run(request.subject, request.text, eta=eta, cells=assignments(request.cells))
+    if request.optimizer is Optimizer.run and request.eta is not None:
+        raise UserError(
+            "--eta does not go with --optimizer run.",
+            "The rate is the one that the run's schedule has reached.",
+            "Leave --eta out, or give --optimizer adamw.",
+        )
+    update = "run" if request.optimizer is Optimizer.run else _update(request)
+    return trace_run(request.subject, request.text, update=update, cells=assignments(request.cells))
 
 
 def _file(request: Request) -> Trace:
@@ -102,6 +130,7 @@ def _file(request: Request) -> Trace:
         "--tokens": request.tokens,
         "--target": request.target,
         "--eta": request.eta,
+        "--optimizer": request.optimizer,
     }
     for option, value in given.items():
         if value is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from ..notation import Kind, Placed, key
 from ..text.visible import visible
 from .console import matrix, number
+from .why import why_lines
 from .words import TABLE
 
 if TYPE_CHECKING:
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
 SMALL = 400
 """Up to this many numbers in all parameters, inputs and values, every one is printed."""
 
+_NOT_LISTED = (Kind.INPUT, Kind.CONSTANT, Kind.OPTIMIZER_STATE)
+
 
 def summary(trace: Trace, lang: str) -> list[str]:
     """The table as lines."""
     words = TABLE[lang]
-    size = sum(array.size for name, array in trace.values.items() if not name.endswith((".grad", ".new", ".after")))
+    of_model = [id for id, p in trace.program.quantities.items() if p.quantity.kind is not Kind.OPTIMIZER_STATE]
+    size = sum(trace.values[id].size for id in of_model if id in trace.values)
     body = _every_number(trace, lang) if size <= SMALL else _one_line_each(trace, lang)
-    return [*_head(trace, words, lang), *body, "", *_foot(trace, words)]
+    why = why_lines(trace, _texts(trace, lang), lang)
+    return [*_head(trace, words, lang), *body, "", *why, "", *_foot(trace, words)]
 
 
 def _head(trace: Trace, words: dict[str, str], lang: str) -> list[str]:
@@ -49,11 +54,16 @@ def _texts(trace: Trace, lang: str) -> list[str]:
 
 def _every_number(trace: Trace, lang: str) -> Iterator[str]:
     words = TABLE[lang]
-    for face in ("", "grad", "new", "after"):
-        yield from ("", f"── {words[face]} " + "─" * 40)
-        for placed in trace.program.quantities.values():
-            if key(placed.id, face) in trace.values and placed.quantity.kind not in (Kind.INPUT, Kind.CONSTANT):
-                yield from _block(trace, placed, face, lang)
+    placed = [p for p in trace.program.quantities.values() if p.quantity.kind not in (Kind.INPUT, Kind.CONSTANT)]
+    of_model = [p for p in placed if p.quantity.kind is not Kind.OPTIMIZER_STATE]
+    of_optimizer = [p for p in placed if p.quantity.kind is Kind.OPTIMIZER_STATE]
+    parts = [("", of_model, ("",)), ("grad", of_model, ("grad",)), ("optimizer", of_optimizer, ("", "new"))]
+    for heading, quantities, faces in (*parts, ("new", of_model, ("new",)), ("after", of_model, ("after",))):
+        shown = [(p, face) for p in quantities for face in faces if key(p.id, face) in trace.values]
+        if shown:
+            yield from ("", f"── {words[heading]} " + "─" * 40)
+            for each, face in shown:
+                yield from _block(trace, each, face, lang)
 
 
 def _block(trace: Trace, placed: Placed, face: str, lang: str) -> Iterator[str]:
@@ -94,14 +104,14 @@ def _one_line_each(trace: Trace, lang: str) -> Iterator[str]:
     faces: tuple[tuple[str, Callable[[Any], float]], ...] = ((words["rms"], _rms), (words["largest"], _largest))
     rows = []
     for placed in trace.program.quantities.values():
-        if placed.quantity.kind in (Kind.INPUT, Kind.CONSTANT) or placed.id not in trace.values:
+        if placed.quantity.kind in _NOT_LISTED or placed.id not in trace.values:
             continue
         value, gradient = trace.values[placed.id], trace.values.get(key(placed.id, "grad"))
         shape = "×".join(map(str, value.shape)) or "1"
         cells = [number(of(value)) for _, of in faces] + ([number(_rms(gradient))] if gradient is not None else ["·"])
         rows.append((placed.id, getattr(placed.quantity, lang), shape, *cells))
     yield ""
-    yield from _columns([("id", "", words["shape"], words["rms"], words["largest"], "∂ " + words["rms"]), *rows])
+    yield from columns([("id", "", words["shape"], words["rms"], words["largest"], "∂ " + words["rms"]), *rows])
     yield from ("", f"{words['next']}: " + "   ".join(_likely_next(trace, lang)))
 
 
@@ -111,7 +121,8 @@ def _likely_next(trace: Trace, lang: str) -> Iterator[str]:
         yield f"“{texts[int(token)]}” {last[token]:.3f}"
 
 
-def _columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """The rows as lines: the first two columns to the left, all others to the right."""
     from rich.cells import cell_len
 
     widths = [max(cell_len(row[k]) for row in rows) for k in range(len(rows[0]))]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..text.characters import CharacterTokenizer
 from ..text.visible import visible
 from .running import Measured
@@ -58,7 +60,8 @@ class TextSubject:
         loss = validation_loss(model, batches)
         assert loss is not None
         scored = sum(int(batch.scored.sum()) for batch in batches)
-        characters = sum(len(self.tokenizer.decode(batch.targets[batch.scored])) for batch in batches)
+        # joined: a character may begin in one batch and end in the next
+        characters = len(self.tokenizer.decode(np.concatenate([batch.targets[batch.scored] for batch in batches])))
         per_character = loss * scored / max(1, characters)
         bigram = self._bigram(batches) / max(1, characters)
         sample = self._sample(model)
@@ -83,7 +86,7 @@ class TextSubject:
             f"both over the same {characters:,} characters of the validation text, each scored once",
             "",
             f"saved in {out}",
-            f"next: glassformer trace {shlex.quote(str(out))} {shlex.quote(self._phrase(model))} --html page.html",
+            f"next: {trace_command(out, self._phrase(model))}",
         ]
         return Measured(facts, samples, lines)
 
@@ -129,6 +132,14 @@ class TextSubject:
         while len(self.tokenizer.ids(phrase(beginning, limit))) > longest:
             limit -= 1
         return phrase(beginning, limit)
+
+
+def trace_command(out: Path, text: str) -> str:
+    """The command that traces ``text`` through the run in ``out``, whatever they begin with."""
+    folder, words = shlex.quote(str(out)), shlex.quote(text)
+    if "-" in (str(out)[:1], text[:1]):
+        return f"glassformer trace --html page.html -- {folder} {words}"
+    return f"glassformer trace {folder} {words} --html page.html"
 
 
 def stopped_lines(outcome: Outcome, out: Path) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from ..errors import UserError
 from .console import aside, write
 from .output import emit_json, refuse_existing
-from .subject import Language, Request, open_subject
+from .subject import Language, Optimizer, Request, open_subject
 
 if TYPE_CHECKING:
     from ..tracing import Trace
@@ -22,7 +22,14 @@ Cells = Annotated[
 ]
 Tokens = Annotated[str | None, typer.Option(metavar="A,B", help="Input tokens of toy24.")]
 Target = Annotated[str | None, typer.Option(metavar="C", help="Target of toy24's last position.")]
-Eta = Annotated[str | None, typer.Option(metavar="NUMBER", help="Learning rate of the step (0.1).")]
+Eta = Annotated[
+    str | None,
+    typer.Option("--eta", "--lr", metavar="NUMBER", help="Learning rate of the step (0.1; 0.01 for adamw)."),
+]
+Chosen = Annotated[
+    Optimizer | None,
+    typer.Option(help="Whose step: gradient_descent (the default), adamw from rest, or the run's own as it stands."),
+]
 
 
 def trace_command(
@@ -39,6 +46,7 @@ def trace_command(
     tokens: Tokens = None,
     target: Target = None,
     eta: Eta = None,
+    optimizer: Chosen = None,
     page_size: Annotated[
         int, typer.Option(metavar="MB", min=1, help="The most numbers that the page holds, in megabytes.")
     ] = 100,
@@ -51,7 +59,7 @@ def trace_command(
     """
     for path in (json_path if json_path != "-" else None, html, out):
         refuse_existing(path, force)
-    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta))
+    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer)
     trace = open_subject(request)
     if json_path is not None:
         emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +17,7 @@ from . import clinic
 from .console import aside, write
 from .running import Begun, Subject, finish
 from .settings import CLINIC, TEXT, recipe_of, refuse_too_large
-from .stopping import stop_on_signal
+from .stopping import Stop, stop_on_signal
 from .subject import Language
 from .text_run import TextSubject
 
@@ -60,8 +62,8 @@ def train_command(
     blocks: Annotated[int | None, typer.Option(help="Number of blocks (2).")] = None,
     heads: Annotated[int | None, typer.Option(help="Attention heads of a block (4).")] = None,
     context: Annotated[int | None, typer.Option(help="How many tokens it sees at once (64).")] = None,
-    batch: Annotated[int | None, typer.Option(help="Rows of text per step (16; sentences of clinic: 128).")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Largest of the schedule (0.01; clinic: 0.002).")] = None,
+    batch: Annotated[int | None, typer.Option(help="Rows of text per step (16; sentences of clinic: 256).")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Largest of the schedule (0.01; clinic: 0.004).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of first parameters, batches and sample (0).")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads (1 below d = 128, else up to 4).")] = None,
     lang: Annotated[Language | None, typer.Option(help="Language of clinic: zh, or its English twin.")] = None,
@@ -93,6 +95,7 @@ def _begin(
 ) -> bool:
     """A new run; whether somebody stopped it."""
     from ..training import RunFolder
+    from ..training.run_files import RUN
     from ..training.run_folder import refuse_existing
 
     if source is None or out is None:
@@ -105,21 +108,47 @@ def _begin(
     of_language = str(source) == clinic.NAME and not source.exists()
     if of_language:
         _refuse_for_language(given)
-        given = {**given, "--lang": given["--lang"] or Language.zh.value}
     elif given["--lang"] is not None:
         raise UserError("--lang belongs to clinic.", "A text is in the language it is in.", "Leave it out.")
     recipe = recipe_of(given, *settings, CLINIC if of_language else TEXT)
+    if recipe.data.clinic is not None and not of_language:
+        raise UserError(
+            "These settings are for the clinic language, and there is a text.",
+            f"data.clinic is {recipe.data.clinic}.",
+            "Give clinic in the place of the text, or leave data.clinic out.",
+        )
+    there = [path for path in (out, *out.parents) if path.exists()]
     with stop_on_signal() as stop, RunFolder.create(out) as folder:
         try:
-            subject, context = _prepared(source, recipe, folder)
+            subject, context = _prepared(source, recipe, folder, stop)
             finish(subject, _begun(subject, context, recipe, folder), stop)
-        except BaseException:
+        except BaseException as problem:
             folder.abandon()
+            _leave_what_was_there(out, there)
+            if (out / RUN).exists():
+                problem.add_note(_how_to_go_on(out))
+            elif isinstance(problem, KeyboardInterrupt):
+                problem.add_note("Nothing was saved yet, and nothing is left behind.")
             raise
     return stop.wanted
 
 
-def _prepared(source: Path, recipe: Recipe, folder: RunFolder) -> tuple[Subject, int]:
+def _leave_what_was_there(out: Path, there: list[Path]) -> None:
+    """After a run that left nothing: of the folder ``out`` and those around it exactly those that were ``there``."""
+    with contextlib.suppress(OSError):
+        if out in there:
+            out.mkdir(exist_ok=True)
+        elif not out.exists():
+            for path in out.parents:
+                if path not in there:
+                    path.rmdir()
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"What was learned until its last checkpoint is kept: glassformer train --resume {shlex.quote(str(path))}"
+
+
+def _prepared(source: Path, recipe: Recipe, folder: RunFolder, stop: Stop) -> tuple[Subject, int]:
     """The data of a new run, written to its folder where it is a text, and how many tokens its model reads."""
     data = recipe.data
     if data.clinic is not None:
@@ -129,7 +158,9 @@ def _prepared(source: Path, recipe: Recipe, folder: RunFolder) -> tuple[Subject,
 
     vocab_size = data.vocab_size if data.tokenizer == "bytes" else None
     with documents(source, data.field) as texts:
-        ready = prepare(texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated)
+        ready = prepare(
+            texts, folder.data, data.tokenizer, vocab_size, isolated=data.isolated, progress=stop.before_work
+        )
     require_window(ready.corpus.train.ids, recipe.model.context)
     return TextSubject.of(ready, recipe.training.seed), recipe.model.context
 
@@ -156,17 +187,29 @@ def _go_on(path: Path) -> bool:
     """An interrupted run, to its end; whether somebody stopped it again."""
     from ..training import RunFolder
 
+    subject = _subject_again(path)
     found = RunFolder.resume(path)
     with found.folder as folder, stop_on_signal() as stop:
         for note in found.notes:
             aside(note)
         write([f"going on after step {found.state.step:,}"])
-        lang = found.facts.get("clinic")
-        subject = (
-            clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(folder.data), found.training.seed)
-        )
-        finish(subject, Begun(found.model, found.training, folder, found.state), stop)
+        try:
+            finish(subject, Begun(found.model, found.training, folder, found.state), stop)
+        except BaseException as problem:
+            problem.add_note(_how_to_go_on(path))
+            raise
     return stop.wanted
+
+
+def _subject_again(path: Path) -> Subject:
+    """What the run in ``path`` learns; read before the run is touched, for it may be damaged."""
+    from ..training.loading import read_parts
+    from ..training.run_files import DATA, require_folder
+
+    require_folder(path)
+    parts = read_parts(path)
+    lang = parts.facts.get("clinic")
+    return clinic.ClinicSubject.of(lang) if lang else TextSubject.of(open_prepared(path / DATA), parts.training.seed)
 
 
 def _refuse_for_language(given: Mapping[str, Any]) -> None:

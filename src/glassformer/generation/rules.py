@@ -1,15 +1,18 @@
 """From the scores of the next token to the one that is taken: decoding rules as pure functions, all in float64.
 
-The steps, always in this order (``w`` and ``v`` run over the vocabulary of ``N`` tokens):
+The steps, always in this order; ``decoding.py`` holds each as a definition (``w`` runs over the vocabulary of ``N``
+tokens):
 
-    zT[w]     = logits[w]/T if w may be chosen else -inf
-    pT[w]     = exp(zT[w])/sum(exp(zT[v]) for v in N)
-    rank[w]   = how many tokens come before w, the largest logit first, of equal ones the smallest id first
-    mass      = sum(pT[v] for v in N if rank[v] < top_k)
-    before[w] = sum(pT[v] for v in N if rank[v] < rank[w])/mass
-    kept[w]   = 1 if rank[w] < top_k and before[w] < top_p else 0
-    p[w]      = kept[w]*pT[w]/sum(kept[v]*pT[v] for v in N)
-    chosen    = the first w with sum(p[v] for v in N if v <= w) > u,      u uniform in [0, 1)
+| step | what |
+|---|---|
+| ``z_T`` | the scores, the largest subtracted, divided by the temperature |
+| ``p_T`` | their softmax |
+| ``rank`` | how many tokens come before, the largest score first, of equal ones the smallest id first |
+| ``mass`` | what ``p_T`` gives the ``top_k`` first tokens together |
+| ``before`` | what it gives the tokens of smaller rank, as a share of ``mass`` |
+| ``kept`` | 1 for a rank below ``top_k`` with ``before`` below ``top_p``, else 0 |
+| ``p`` | ``p_T`` of the kept tokens, divided by their sum |
+| chosen | the first token, by id, with a cumulative sum of ``p`` above ``u``, which is uniform in [0, 1) |
 
 A text never goes on with BOS or PAD, whatever the model says: these may not be chosen, and the others share their
 probability. Training never asks for them, so a trained model gives them next to nothing; the rule makes it nothing.
@@ -24,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -66,11 +70,11 @@ def ranks(scores: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
 
 
-def next_probabilities(logits: torch.Tensor, rule: Rule, excluded: Sequence[int] = ()) -> torch.Tensor:
-    """``p`` (N,) in float64 from ``logits`` (N,); exactly 0 for a token that the rule drops or that is ``excluded``.
+def allowed_scores(logits: torch.Tensor, excluded: Sequence[int] = ()) -> torch.Tensor:
+    """``logits`` (N,) in float64, minus infinity for the ids ``excluded``.
 
-    Raises ``UserError`` when the logits are no numbers (a damaged model), for then no probability is right, or when the
-    ``excluded`` ids leave no token.
+    Raises ``UserError`` when they are no numbers (a damaged model), for then no probability is right, or when no token
+    is left.
     """
     logits = logits.double()
     if logits.isnan().any() or not logits.max().isfinite():
@@ -81,17 +85,49 @@ def next_probabilities(logits: torch.Tensor, rule: Rule, excluded: Sequence[int]
         logits = logits.index_fill(0, torch.tensor(excluded, device=logits.device), -math.inf)
         if not logits.max().isfinite():
             raise UserError("No token may be chosen.", "All that the model can say are excluded.", "Exclude fewer.")
+    return logits
+
+
+class Stages(NamedTuple):
+    """What the rule makes of the scores on the way to ``p``; each (N,) float64 by token id, but ``rank`` int64, ``mass`` ()."""
+
+    z_T: torch.Tensor  # noqa: N815 - the notes' symbols
+    p_T: torch.Tensor  # noqa: N815
+    rank: torch.Tensor
+    mass: torch.Tensor
+    before: torch.Tensor
+    kept: torch.Tensor
+    p: torch.Tensor
+
+
+def stages(logits: torch.Tensor, rule: Rule) -> Stages:
+    """Every step from the ``allowed_scores`` (N,) to ``p``. At temperature 0 they are the limits: rank 0 has all of it."""
     rank = ranks(logits)
     if rule.temperature == 0:
-        return (rank == 0).double()
+        first = (rank == 0).double()
+        return Stages(first.log(), first, rank, first.sum(), 1 - first, first, first)
     # Subtracting the largest first keeps the quotient finite for any positive temperature.
-    p = torch.softmax((logits - logits.max()) / rule.temperature, dim=-1)
-    ordered = torch.empty_like(p).scatter(0, rank, p)  # place k holds the token of rank k
-    below_k = torch.where(torch.arange(len(p), device=p.device) < (rule.top_k or len(p)), ordered, 0.0)
-    before = torch.cat([p.new_zeros(1), below_k.cumsum(0)[:-1]]) / below_k.sum()
+    z_T = (logits - logits.max()) / rule.temperature
+    p_T = torch.softmax(z_T, dim=-1)
+    ordered = torch.empty_like(p_T).scatter(0, rank, p_T)  # place k holds the token of rank k
+    place = torch.arange(len(p_T), device=p_T.device)
+    below_k = torch.where(place < (rule.top_k or len(p_T)), ordered, 0.0)
+    mass = below_k.sum()
+    before = torch.cat([p_T.new_zeros(1), ordered.cumsum(0)[:-1]]) / mass
     # At 1 nothing is cut: a sum that reached 1 by rounding must not exclude what is merely improbable.
-    kept = below_k if rule.top_p == 1 else torch.where(before < rule.top_p, below_k, 0.0)
-    return (kept / kept.sum())[rank]
+    crossed = torch.zeros_like(below_k) if rule.top_p == 1 else before
+    kept = (place < (rule.top_k or len(p_T))) & (crossed < rule.top_p)
+    left = torch.where(kept, ordered, 0.0)
+    p = (left / left.sum())[rank]
+    return Stages(z_T, p_T, rank, mass, before[rank], kept[rank].double(), p)
+
+
+def next_probabilities(logits: torch.Tensor, rule: Rule, excluded: Sequence[int] = ()) -> torch.Tensor:
+    """``p`` (N,) in float64 from ``logits`` (N,); exactly 0 for a token that the rule drops or that is ``excluded``.
+
+    Raises ``UserError`` as ``allowed_scores`` does.
+    """
+    return stages(allowed_scores(logits, excluded), rule).p
 
 
 def draw(p: torch.Tensor, u: float) -> int:

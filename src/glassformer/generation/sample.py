@@ -15,7 +15,7 @@ import torch
 
 from ..errors import UserError
 from ..model import Decoder, KeyValueCache
-from .rules import Rule, draw, next_probabilities, uniform
+from .rules import Rule, allowed_scores, draw, stages, uniform
 
 
 class Choice(NamedTuple):
@@ -24,6 +24,27 @@ class Choice(NamedTuple):
     token: int
     probability: float
     model_probability: float
+
+
+class Reading(NamedTuple):
+    """``logits`` (N,) of the next token; the keys and values of ``reused`` positions were kept, ``new`` ones were read."""
+
+    logits: torch.Tensor
+    reused: int
+    new: int
+
+
+class Decision(NamedTuple):
+    """One ``choice`` after ``tokens`` (the prompt and what was written): what the model said, and the draw ``u``.
+
+    ``scores`` (N,) are the logits of what may be chosen, minus infinity for the rest.
+    """
+
+    choice: Choice
+    reading: Reading
+    scores: torch.Tensor
+    u: float
+    tokens: tuple[int, ...]
 
 
 def choices(
@@ -35,6 +56,19 @@ def choices(
     at the call for an empty prompt (the model predicts what follows something), an id outside the vocabulary, a negative
     count, or a seed that is none.
     """
+    _check(model, prompt, excluded, count, seed)
+    return (decision.choice for decision in _decisions(model, list(prompt), count, rule, seed, excluded))
+
+
+def decisions(
+    model: Decoder, prompt: Sequence[int], count: int, rule: Rule, seed: int, excluded: Sequence[int] = ()
+) -> Iterator[Decision]:
+    """The same ``choices``, each with everything that led to it."""
+    _check(model, prompt, excluded, count, seed)
+    return _decisions(model, list(prompt), count, rule, seed, excluded)
+
+
+def _check(model: Decoder, prompt: Sequence[int], excluded: Sequence[int], count: int, seed: int) -> None:
     size = model.config.vocab_size
     if not prompt:
         raise UserError("The prompt is empty.", "The model predicts what follows at least one token.", "Give a prompt.")
@@ -45,7 +79,6 @@ def choices(
         raise UserError(f"{count} tokens cannot be written.", "", "Use a whole number from 0 up.")
     if not 0 <= seed < 2**63:
         raise UserError(f"The seed cannot be {seed}.", "", "Use a whole number from 0 to 2^63 - 1.")
-    return _choices(model, list(prompt), count, rule, seed, excluded)
 
 
 def generate(
@@ -68,17 +101,20 @@ def generate(
     return (choice.token for choice in chosen)
 
 
-def _choices(
+def _decisions(
     model: Decoder, tokens: list[int], count: int, rule: Rule, seed: int, excluded: Sequence[int]
-) -> Iterator[Choice]:
+) -> Iterator[Decision]:
     generator = torch.Generator().manual_seed(seed)
     reader = Reader(model)
     for _ in range(count):
-        logits = reader.logits(tokens)
-        p = next_probabilities(logits, rule, excluded)
-        token = draw(p, uniform(rule, generator))
+        reading = reader.read(tokens)
+        scores = allowed_scores(reading.logits, excluded)
+        p = stages(scores, rule).p
+        u = uniform(rule, generator)
+        token = draw(p, u)
+        choice = Choice(token, float(p[token]), float(torch.softmax(reading.logits.double(), -1)[token]))
+        yield Decision(choice, reading, scores, u, tuple(tokens))
         tokens.append(token)
-        yield Choice(token, float(p[token]), float(torch.softmax(logits.double(), -1)[token]))
 
 
 class Reader:
@@ -90,10 +126,17 @@ class Reader:
 
     def logits(self, tokens: Sequence[int]) -> torch.Tensor:
         """Scores (N,) of the token after ``tokens``, which start with those of the last call."""
-        fits = len(tokens) <= self._model.config.context
-        new = tokens[self._cache.length :] if fits else tokens[-self._model.config.context :]
+        return self.read(tokens).logits
+
+    def read(self, tokens: Sequence[int]) -> Reading:
+        """The same, with which positions were read for it."""
+        context = self._model.config.context
+        fits = len(tokens) <= context
+        reused = self._cache.length if fits else 0
+        new = tokens[reused:] if fits else tokens[-context:]
         with torch.no_grad(), _evaluation_mode(self._model):
-            return self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]
+            logits = self._model(torch.tensor([list(new)]), cache=self._cache if fits else None).logits[0, -1]
+        return Reading(logits, reused, len(new))
 
 
 @contextlib.contextmanager

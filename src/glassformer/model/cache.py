@@ -70,7 +70,7 @@ class KeyValueCache:
         """The segments of the positions read so far; None where rows are not packed, and before the first."""
         return self._segments
 
-    def start(self, model: nn.Module, rows: int, n: int, say: Say, packed: bool = False) -> int:
+    def start(self, model: nn.Module, rows: int, n: int, say: Say, packed: bool) -> int:
         """The position of the first of ``n`` new tokens in each of ``rows`` rows, which come with segments or without.
 
         Raises ``UserError`` when the cache does not fit: it is of another model, the parameters were changed, other

@@ -3,8 +3,8 @@
 >>> text_lines(explain_cell(program, "A", "", (0, 1, 0), values))
 ['A[0,1,0]  (a_21)',
  'A[0,1,0] = exp(S[0,1,0]) / (Σ_m exp(S[0,1,m]))',
- '  = exp(1) / 3.71828 = 0.731059',
- '  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.71828', ...]
+ '  = exp(1) / 3.718282 = 0.731059',
+ '  where Σ_m exp(S[0,1,m]) = exp(1) + exp(0) = 3.718282', ...]
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def _statements(
     updated = tuple(s for s in updates if s.target == id and s.face == "new")
     if face == "new" or (face == "after" and updated):
         return updated
-    statement = program.definition(id)
+    # A line of the optimizer is defined beside the model, not in it.
+    statement = program.definition(id) or next((s for s in updates if s.target == id and not s.face), None)
     if statement is None:
         return ()
     return (_after(statement, values),) if face == "after" else (statement,)

@@ -39,7 +39,8 @@ LETTERS = MappingProxyType(
 
 HYPERPARAMETERS = frozenset(
     {"eps", "base", "window", "p_embed", "p_attn", "p_resid"}  # of the model
-    | {"eta", "beta_1", "beta_2", "eps_step", "weight_decay", "step"}  # of the optimizer
+    | {"eta", "beta_1", "beta_2", "eps_step", "weight_decay", "step", "clip"}  # of the optimizer
+    | {"eta_max", "share", "warmup", "floor", "decay"}  # of the schedule of the learning rate
 )
 
 DIMENSIONS = frozenset(LETTERS.values())

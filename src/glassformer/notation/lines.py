@@ -52,9 +52,23 @@ def chain(*parts: str) -> list[str]:
     return [part for k, part in enumerate(parts) if k == 0 or part != parts[k - 1]]
 
 
+def positions(s: Series, first: int) -> tuple[str, list[str]]:
+    """The letters of a sum and the positions of the terms shown, counted from ``first``: ``i``, ``["0", "2"]``.
+
+    No positions where every term there is has its place in the sum: without a filter, and with nothing folded away.
+    """
+    letters = [letter for letter, _ in s.of.loops]
+    if s.of.where is None and not s.others:
+        return "", []
+    places = [",".join(str(term.at[letter] + first) for letter in letters) for term in s.terms]
+    if len(letters) == 1:
+        return letters[0], places
+    return f"({','.join(letters)})", [f"({place})" for place in places]
+
+
 @dataclass(frozen=True, slots=True)
 class TextWriter:
-    """Writes arithmetic as plain text: ``names`` shortens ids, ``digits`` is how many are significant."""
+    """Writes arithmetic as plain text: ``names`` shortens ids, ``digits`` is how exact numbers are (``numerals.py``)."""
 
     names: Mapping[str, str]
     words: Words
@@ -107,18 +121,23 @@ class TextWriter:
             shown = [self.numeric(t) for t in s.terms]
             shown += [f"[{self.counted(self.words.smaller, s.others)}]"] if s.others else []
             text = f"max({', '.join(shown)})" if shown else self.number(s.value)
-            return text, self.vanishing(s, self.number(float("-inf")))
+            return text, self.remark(s, self.number(float("-inf")))
         text = added([(t.expr, self.frame(t)) for t in s.terms], self.names) if s.terms else "0"
         if s.others:
             text += f" + [{self.counted(self.words.smaller, s.others)}: {self.number(s.rest)}]"
         if s.of.op == "mean" and s.terms:
             text = f"({text}) / {s.count}"
-        return text, self.vanishing(s, "0")
+        return text, self.remark(s, "0")
 
-    def vanishing(self, s: Series, what: str) -> str:
+    def remark(self, s: Series, what: str) -> str:
+        """Where the terms shown stand, when they are not all there are; and how many are ``what`` and not shown."""
+        letters, places = positions(s, 0)
+        parts = [f"{letters} = {', '.join(places)}"] if places else []
         if s.zeros:
-            return f"   ({self.counted(self.words.vanish, s.zeros, what)})"
-        return "" if s.terms else f"   ({self.words.no_terms})"
+            parts.append(self.counted(self.words.vanish, s.zeros, what))
+        if not parts and not s.terms:
+            parts.append(self.words.no_terms)
+        return f"   ({'; '.join(parts)})" if parts else ""
 
     def counted(self, forms: tuple[str, str], count: int, *more: str) -> str:
         return forms[0 if count == 1 else 1].format(count, *more)
@@ -142,14 +161,21 @@ class LatexWriter:
         numbers = self.series(a.whole) if a.whole else expr_latex(a.formula.expr, self.style, self.frame(a.formula))
         steps = chain(expr_latex(a.formula.expr, self.style, Frame(a.formula.at)), numbers, self.number(a.value))
         remarks = "".join(rf"\qquad {note}" for note in self.notes(a))
+        places = self.places(a.whole) if a.whole else ""
         if len(steps) <= 2:
-            lines = [f"{lead}{' = '.join(steps)}{remarks}"]
+            lines = [f"{lead}{' = '.join(steps)}{places}{remarks}"]
         else:
-            lines = [f"{lead}{steps[0]}{remarks}", f"= {' = '.join(steps[1:])}"]
+            lines = [f"{lead}{steps[0]}{remarks}", f"= {' = '.join(steps[1:])}{places}"]
         for series in () if a.whole else a.series:
             left = expr_latex(series.of, self.style, Frame(series.at))
-            lines.append(" = ".join(chain(left, self.series(series), self.number(series.value))))
+            steps = chain(left, self.series(series), self.number(series.value))
+            lines.append(" = ".join(steps) + self.places(series))
         return lines
+
+    def places(self, s: Series) -> str:
+        r"""Where the terms shown stand: ``\qquad i = 1, 3``."""
+        letters, places = positions(s, 1)
+        return rf"\qquad {letters} = {', '.join(places)}" if places else ""
 
     def notes(self, a: Arithmetic) -> list[str]:
         notes = [condition_latex(c.test.expr, self.style, Frame(c.test.at), c.holds) for c in a.conditions]

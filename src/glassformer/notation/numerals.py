@@ -12,38 +12,38 @@ MINUS = "−"
 DIGITS = 6
 
 
-def significant(x: float, digits: int | None) -> tuple[str, int]:
-    """The significant digits of ``|x|`` (finite, not zero) without trailing zeros, and the exponent of the first.
-
-    ``digits`` of them, rounded from the exact binary value with ties away from zero (as JavaScript's
-    ``toExponential``); None gives the shortest digits that read back as ``x``.
-    """
-    if digits is None:
-        exact = Decimal(repr(abs(x)))
-    else:
-        exact = Context(prec=digits, rounding=ROUND_HALF_UP).plus(Decimal(abs(x)))
-    return "".join(map(str, exact.as_tuple().digits)).rstrip("0"), exact.adjusted()
+def _significant(exact: Decimal, digits: int) -> tuple[str, int]:
+    """``exact`` (not zero) rounded to ``digits`` significant ones, without trailing zeros, and the exponent of the first."""
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).plus(exact)
+    return "".join(map(str, rounded.as_tuple().digits)).rstrip("0"), rounded.adjusted()
 
 
 def _parts(x: float, digits: int | None) -> tuple[str, int | None]:
-    """``|x|`` (finite) as a decimal numeral and, where it is written in powers of ten, the exponent."""
+    """``|x|`` (finite) as a decimal numeral and, where it is written in powers of ten, the exponent.
+
+    Rounded from the exact binary value with ties away from zero (as JavaScript's ``toFixed`` and ``toExponential``).
+    """
     if x == 0:
         return "0", None
     if x == math.floor(x) and abs(x) < 1e15:
         return str(int(abs(x))), None
-    ds, exponent = significant(x, digits)
+    exact = Decimal(repr(abs(x))) if digits is None else Decimal(abs(x))
+    exponent = exact.adjusted()
     if not -4 <= exponent < (15 if digits is None else digits):
+        ds, exponent = _significant(exact, 17 if digits is None else digits)
         return ds if len(ds) == 1 else f"{ds[0]}.{ds[1:]}", exponent
-    if exponent < 0:
-        return "0." + "0" * (-exponent - 1) + ds, None
-    whole = ds[: exponent + 1].ljust(exponent + 1, "0")
-    return (f"{whole}.{ds[exponent + 1 :]}" if len(ds) > exponent + 1 else whole), None
+    if digits is not None:
+        decimals = max(digits, digits - 1 - exponent)
+        exact = exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, Context(prec=100))
+    text = f"{exact:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text), None
 
 
 def number_text(x: float, digits: int | None = DIGITS) -> str:
     """``x`` as plain text: ``−0.258632``, ``1.5e−8``, ``−∞``; whole numbers below 1e15 in full.
 
-    Six significant digits by default; ``digits=None`` gives the shortest numeral that reads back as ``x``.
+    Six digits by default: six decimals, and in numbers below 0.1 six significant digits. ``digits=None`` gives the
+    shortest numeral that reads back as ``x``.
     """
     if math.isnan(x):
         return "NaN"

@@ -86,13 +86,15 @@ def complete(
 
 
 def nonnegative(e: Expr, program: Program) -> bool:
-    """Whether ``e`` can be seen, from its form alone, never to be negative."""
+    """Whether ``e`` can be seen, from its form and the kinds of what it reads alone, never to be negative."""
     match e:
         case Num(value):
             return value >= 0
         case Scalar() | Cmp() | Idx():
             return True
         case Ref(name, "", _):
+            if program.quantities[name].quantity.kind is Kind.PROBABILITY:
+                return True
             definition = program.definition(name)
             return definition is not None and nonnegative(definition.expr, program)
         case Fn(name, args):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .numerals import DIGITS, number_text
 from .symbols import name_text
@@ -29,6 +30,9 @@ from .tree import (
     Ref,
     Scalar,
 )
+
+if TYPE_CHECKING:
+    from .program import Statement
 
 # How tightly a printed piece holds together; a weaker one gets parentheses where a stronger one is called for.
 CHOICE, OR, AND, NOT, COMPARISON, SUM, SERIES, PRODUCT, POWER, ATOM = range(10)
@@ -165,3 +169,9 @@ class PlainPrinter:
         if e.op == "sum":
             return f"Σ{under} {self.show(e.body, SERIES)}", SERIES
         return f"{e.op}{under}({self.show(e.body, CHOICE)})", ATOM
+
+
+def index_text(statement: Statement, names: Mapping[str, str] | None = None, *, partly: bool = False) -> str:
+    """The formula of a statement for every cell: ``Q[h,i,c] = Σ_r X[i,r]·W_Q[r,h,c]``; ``+=`` where it is a part only."""
+    left = Ref(statement.target, statement.face, tuple(Idx(letter) for letter, _ in statement.letters))
+    return f"{plain(left, SYMBOLIC, names)} {'+=' if partly else '='} {plain(statement.expr, SYMBOLIC, names)}"

@@ -17,6 +17,9 @@ from .tree import Expr
 
 LettersOf = tuple[tuple[str, str], ...]
 
+FACES = ("grad", "new", "after")
+"""What else a quantity has beside its value: gradient, value after the update, value of the forward pass after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -89,40 +92,70 @@ class Program:
         """The same program with other sizes or hyperparameters."""
         return replace(self, scalars={**self.scalars, **scalars})
 
-    def resolve(self, name: str) -> str:
-        """The id that ``name`` means: an id, an alias, or any unambiguous end of an id.
+    def resolve(self, name: str, layer: int | None = None) -> str:
+        """The id that ``name`` means: an id, an alias, or any unambiguous end of an id, within ``layer`` if one is given.
 
-        Raises ``UserError`` for an unknown or ambiguous name.
+        Raises ``UserError`` for an unknown or ambiguous name, a layer that is not there, and a name outside the layer.
         """
         if name in self.quantities:
-            return name
-        if name in self.aliases:
-            return self.aliases[name]
-        ends = [id for id in self.quantities if id.endswith(f".{name}")]
-        if len(ends) == 1:
-            return ends[0]
-        if ends:
+            found = [name]
+        elif name in self.aliases:
+            found = [self.aliases[name]]
+        else:
+            found = [id for id in self.quantities if id.endswith(f".{name}")]
+        if not found:
+            raise self._unknown(name)
+        if layer is not None:
+            found = self._in_layer(name, found, layer)
+        if len(found) > 1:
+            layered = layer is None and len({self.quantities[id].layer for id in found}) > 1
             raise UserError(
-                f'"{name}" is the name of {len(ends)} quantities.',
-                f"They are {', '.join(ends[:8])}.",
-                "Give one of these ids.",
+                f'"{name}" is the name of {len(found)} quantities.',
+                f"They are {', '.join(found[:8])}{', …' if len(found) > 8 else ''}.",
+                "Give one of these ids." + (" Or say which layer: --layer 0, in Python layer=0." if layered else ""),
             )
-        short = [*self.quantities, *self.aliases, *dict.fromkeys(id.rpartition(".")[2] for id in self.quantities)]
-        raise UserError(f'There is no quantity "{name}".', "", did_you_mean(name, short))
+        return found[0]
 
-    def reference(self, text: str) -> tuple[str, str, tuple[int, ...] | None]:
+    def _unknown(self, name: str) -> UserError:
+        known = [*self.quantities, *self.aliases, *dict.fromkeys(id.rpartition(".")[2] for id in self.quantities)]
+        base = name.rpartition(".")[0]
+        faces = [f"{base}.{face}" for face in FACES] if base in known else []
+        return UserError(f'There is no quantity "{name}".', "", did_you_mean(name, [*known, *faces]))
+
+    def _in_layer(self, name: str, found: list[str], layer: int) -> list[str]:
+        """Those of ``found`` that belong to ``layer``."""
+        if not 0 <= layer < self.layers:
+            raise UserError(
+                f"There is no layer {layer}.",
+                f"Layers are counted from 0, and there {'is one' if self.layers == 1 else f'are {self.layers}'}.",
+                f"Use 0 to {self.layers - 1}." if self.layers > 1 else "Use 0.",
+            )
+        inside = [id for id in found if self.quantities[id].layer == layer]
+        if not inside:
+            raise UserError(
+                f'"{name}" is not in layer {layer}.', f"It is {', '.join(found[:8])}.", "Leave the layer out."
+            )
+        return inside
+
+    def example(self, id: str, face: str = "") -> str:
+        """The first cell of a quantity as readers write it, with as many indices as it has axes: ``A[0,0,0]``."""
+        rank = len(self.shape(id))
+        return f"{id}{'.' + face if face else ''}" + (f"[{','.join('0' * rank)}]" if rank else "")
+
+    def reference(self, text: str, layer: int | None = None) -> tuple[str, str, tuple[int, ...] | None]:
         """``W_Q.grad[1,0]`` as (id, face, 0-based cell or None). The head index may be left out when H is 1.
 
-        Raises ``UserError`` for an unknown name, a wrong number of indices, or an index out of range.
+        ``layer`` says which of several quantities of one name is meant. Raises ``UserError`` for an unknown name, a wrong
+        number of indices, or an index out of range.
         """
         match = re.fullmatch(
             r"\s*(?P<name>[A-Za-z0-9_.]+?)(?:\.(?P<face>grad|new|after))?\s*(?:\[(?P<at>[^\]]*)\])?\s*", text
         )
         if match is None:
-            raise UserError(
-                f'"{text}" does not name a quantity or a cell.', "", "Write for example W_Q.grad[1,0] or S."
-            )
-        id, face = self.resolve(match["name"]), match["face"] or ""
+            some = next((id for id in reversed(list(self.quantities)) if self.shape(id)), None)
+            hint = "" if some is None else f"Write for example {some} or {self.example(some)}."
+            raise UserError(f'"{text}" does not name a quantity or a cell.', "", hint)
+        id, face = self.resolve(match["name"], layer), match["face"] or ""
         placed = self.quantities[id]
         if match["at"] is None:
             return id, face, None
@@ -136,7 +169,11 @@ class Program:
             cell = (*cell[:at], 0, *cell[at:])
         axes = ", ".join(f"{letter} of {size}" for letter, size in zip(letters, shape, strict=True)) or "none"
         if len(cell) != len(shape):
-            raise UserError(f"{id} has {len(shape)} axes, not {len(cell)}.", f"Its axes are: {axes}.")
+            raise UserError(
+                f"{id} has {len(shape)} axes, not {len(cell)}.",
+                f"Its axes are: {axes}.",
+                f"Write for example {self.example(id, face)}.",
+            )
         for index, size, letter in zip(cell, shape, letters, strict=True):
             if not 0 <= index < size:
                 raise UserError(

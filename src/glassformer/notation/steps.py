@@ -14,6 +14,8 @@ from .tree import Expr
 
 AGREE = 1e-12
 DIFFER = 1e-6
+DRAWS = 8
+"""How often operands that break a condition are drawn at most: a random table may keep it by luck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,11 @@ def compare(
             problems.append(f"{id}: line {index} differs from the line above by {err:.3g}")
         for name in line.names:
             rest = tuple(other for other in line.names if other != name)
-            differ = distance(above.expr, line.expr, letters, operands(rest), program)
+            draws = (distance(above.expr, line.expr, letters, operands(rest), program) for _ in range(DRAWS))
+            differ = next((found for found in draws if found > DIFFER), 0.0)
             broken = differ if broken is None else min(broken, differ)
             if not differ > DIFFER:
-                problems.append(f"{id}: line {index} does not need {name} ({differ:.3g})")
+                problems.append(f"{id}: line {index} does not need {name}")
         steps.append(StepReport(index, err, broken))
     return ChainReport(id, tuple(steps), tuple(problems))
 

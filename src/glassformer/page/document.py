@@ -65,15 +65,19 @@ def build(
 def fitting(header: Mapping[str, Any], tensors: Mapping[str, Array], most_bytes: int) -> tuple[dict[str, Array], int]:
     """The tensors that fit into ``most_bytes`` of text, and the bytes that all of them need.
 
-    Left out are, in this order and of each kind the largest first: updated parameters, the forward pass after the
-    update, gradients of parameters, parameters, gradients of activations, activations. A tensor of at most ``ALWAYS``
-    cells stays. Every page can compute the updated parameters from the old ones and their gradients.
+    Left out are, in this order and of each kind the largest first: what the update computes (updated parameters, lines
+    of the optimizer), the forward pass after the update, gradients of parameters, parameters with the moments that the
+    optimizer had of them, gradients of activations, activations. A tensor of at most ``ALWAYS`` cells stays. Every page
+    can compute the update from the parameters, their gradients and the moments before it.
     """
-    parameters = {q["id"] for q in header.get("quantities", ()) if q["kind"] == "parameter"}
+    kinds = {q["id"]: q["kind"] for q in header.get("quantities", ())}
+    plain = {s["target"] for s in header.get("statements", ()) if s["face"] == ""}
+    lines = {id for id in plain if kinds.get(id) == "optimizer state"}
+    carried = {id for id, kind in kinds.items() if kind in {"parameter", "optimizer state"}} - lines
     sizes = {key: _bytes_of(array) for key, array in tensors.items()}
     needed = total = sum(sizes.values())
     kept = dict(tensors)
-    for key in sorted(tensors, key=lambda key: (_turn(key, parameters), -sizes[key])):
+    for key in sorted(tensors, key=lambda key: (_turn(key, lines, carried), -sizes[key])):
         if total <= most_bytes:
             break
         if tensors[key].size > ALWAYS:
@@ -82,9 +86,9 @@ def fitting(header: Mapping[str, Any], tensors: Mapping[str, Array], most_bytes:
     return kept, needed
 
 
-def _turn(key: str, parameters: Collection[str]) -> int:
-    """When the tensor of ``key`` is left out, the first at 0."""
-    if key.endswith(".new"):
+def _turn(key: str, lines: Collection[str], parameters: Collection[str]) -> int:
+    """When the tensor of ``key`` is left out, the first at 0. ``parameters`` with moments, ``lines`` of the optimizer."""
+    if key.endswith(".new") or key in lines:
         return 0
     if key.endswith(".after"):
         return 1

@@ -28,7 +28,7 @@ from .clinic import clinic
 from .language import Language
 from .preparation import prepare
 from .shards import Prepared, open_corpus, open_prepared
-from .sources import Document, Documents, Source, documents, read_source
+from .sources import Document, Documents, documents
 from .tokenizer import Tokenizer, prompt_ids, read_tokenizer, tokenizer_config
 from .tokens import Specials, Tokens
 from .visible import visible
@@ -44,7 +44,6 @@ __all__ = [
     "Documents",
     "Language",
     "Prepared",
-    "Source",
     "Specials",
     "TokenStream",
     "Tokenizer",
@@ -59,7 +58,6 @@ __all__ = [
     "open_prepared",
     "prepare",
     "prompt_ids",
-    "read_source",
     "read_tokenizer",
     "require_window",
     "split",

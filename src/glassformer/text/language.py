@@ -96,7 +96,7 @@ class Language:
                 "",
                 "Use a larger context.",
             )
-        return self._at((np.arange(b) + generator.random()) / b)
+        return self._at((np.arange(b, dtype=np.float64) + generator.random()) / b)
 
     def validation(self, n: int, b: int) -> Iterator[Batch]:
         """Sentences spread over the list as evenly as their probabilities allow, always the same, ``b`` to a batch.
@@ -104,7 +104,7 @@ class Language:
         Their mean loss is near the expected one, which ``loss`` gives exactly; so is that of any first part of them.
         """
         for first in range(0, _HELD_OUT, b):
-            yield self._at(np.arange(first, min(first + b, _HELD_OUT)) * _GOLDEN % 1)
+            yield self._at(np.arange(first, min(first + b, _HELD_OUT), dtype=np.float64) * _GOLDEN % 1)
 
     def _at(self, places: Numbers) -> Batch:
         """The sentences at ``places`` (b,) between 0 and 1, each taking as much room as it is probable."""

@@ -15,9 +15,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -29,13 +28,13 @@ from .records import FIELD, Document, json_documents, parquet_documents
 from .visible import visible
 
 STANDARD_INPUT = "-"
-LIMIT = 256 << 20
-"""Characters that ``read_source`` holds in memory, at most."""
-
 TEXT, JSON_LINES, PARQUET = "text", "jsonl", "parquet"
 _KINDS = {".txt": TEXT, ".md": TEXT, ".jsonl": JSON_LINES, ".parquet": PARQUET}
 _ENDINGS = ".txt, .md, .jsonl, .parquet, each also with .gz or .zst behind it"
 _OTHER_KIND, _OUTSIDE = ("file of another kind", "files of other kinds"), ("link out of it", "links out of it")
+
+Reading = Generator[Document, None, None]
+"""One going through all documents."""
 
 
 class Documents:
@@ -47,7 +46,7 @@ class Documents:
 
     def __init__(
         self,
-        start: Callable[[], Iterator[Document]],
+        start: Callable[[], Reading],
         origin: str,
         skipped: tuple[str, ...] = (),
         closing: ExitStack | None = None,
@@ -58,7 +57,10 @@ class Documents:
         self._closing = closing or ExitStack()
 
     def __iter__(self) -> Iterator[Document]:
-        return self._start()
+        found = self._start()
+        # Whoever stops at a wrong document leaves a file open.
+        self._closing.callback(found.close)
+        return found
 
     def __enter__(self) -> Documents:
         return self
@@ -67,7 +69,7 @@ class Documents:
         self.close()
 
     def close(self) -> None:
-        """Release what is held open (the copy of standard input)."""
+        """Release what is held open: files that are being read, the copy of standard input."""
         self._closing.close()
 
 
@@ -108,36 +110,6 @@ def documents(place: Path | str, field: str | None = None) -> Documents:
     file = _File(path, name, kind or TEXT, packing)
     _refuse_field(field, [file.kind])
     return Documents(lambda: _of_files([file], field or FIELD), f"the file {name}")
-
-
-class Source(NamedTuple):
-    """A text and a sentence about where it comes from."""
-
-    text: str
-    origin: str
-
-
-def read_source(place: Path | str) -> Source:
-    """All documents at ``place`` as one text in memory, a line break between them; errors as ``documents``.
-
-    Raises ``UserError`` too when the text has more than ``LIMIT`` characters, or fewer than two different ones.
-    """
-    with documents(place) as source:
-        parts: list[str] = []
-        size = 0
-        for number, document in enumerate(source):
-            for piece in chain(["\n"] if number else [], document.pieces):
-                parts.append(piece)
-                size += len(piece)
-                if size > LIMIT:
-                    raise UserError(
-                        f"The text is larger than {LIMIT >> 20} Mi characters.",
-                        "It is held in memory as a whole here.",
-                        f"Use a part of it, for example: head -c {LIMIT} OLD > NEW.",
-                    )
-        text = "".join(parts)
-    require_variety(set(text), len(text), source.origin)
-    return Source(text, source.origin)
 
 
 def require_variety(characters: set[str], count: int, origin: str) -> None:
@@ -212,7 +184,7 @@ def _within(path: Path, root: Path) -> bool:
         return False
 
 
-def _of_files(files: list[_File], field: str) -> Iterator[Document]:
+def _of_files(files: list[_File], field: str) -> Reading:
     for file in files:
         with open_file(file.path) as raw:
             yield from _of_file(raw, file, field)
@@ -233,7 +205,7 @@ def _of_file(raw: BinaryIO, file: _File, field: str) -> Iterator[Document]:
         yield Document(file.name, pieces)
 
 
-def _plays(path: Path) -> Iterator[Document]:
+def _plays(path: Path) -> Reading:
     for title, text in read_plays(path):
         yield Document(visible(title, keep=""), cut([text]))
 
@@ -244,7 +216,7 @@ def _standard_input() -> Documents:
     name = "standard input"
     copies: list[BinaryIO] = []
 
-    def start() -> Iterator[Document]:
+    def start() -> Reading:
         if not copies:
             source = sys.stdin.buffer
             copies.append(closing.enter_context(_spooled(iter(lambda: source.read(CHUNK), b""), name)))

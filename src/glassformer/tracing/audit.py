@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..model import Decoder
 from ..notation import Place, Quantity, id_at
+from .optimizers import Update, take
 from .record import Sample, forward
 
 
@@ -79,8 +80,8 @@ class _Ledger(TorchDispatchMode):
                 pending += operation.inputs
 
 
-def audit(model: Decoder, sample: Sample, eta: float) -> Audit:
-    """Run one step of gradient descent under the ledger. ``model`` is left without gradients and with its parameters."""
+def audit(model: Decoder, sample: Sample, update: Update) -> Audit:
+    """Run one step of ``update`` under the ledger. ``model`` is left without gradients and with its parameters."""
     ledger = _Ledger()
 
     def say(quantity: Quantity, tensor: torch.Tensor, at: Place) -> torch.Tensor:
@@ -97,10 +98,11 @@ def audit(model: Decoder, sample: Sample, eta: float) -> Audit:
     model.zero_grad(set_to_none=True)
     with ledger:
         forward(model, sample, say).loss.backward()
-        for name, parameter in model.named_parameters():
-            if parameter.grad is not None:
-                ledger.cover(parameter.grad, f"{name}.grad")
-                ledger.cover(parameter.detach() - eta * parameter.grad, f"{name}.new")
+        parameters = dict(model.named_parameters())
+        gradients = {id: torch.zeros_like(p) if p.grad is None else p.grad for id, p in parameters.items()}
+        for id, g in gradients.items():
+            ledger.cover(g, f"{id}.grad")
+        take(update, {id: p.detach() for id, p in parameters.items()}, gradients, lambda id, t: ledger.cover(t, id))
     model.zero_grad(set_to_none=True)
     # A view or a detach rearranges numbers without computing any.
     computed = [o for o in ledger.operations if o.arithmetic]

@@ -23,10 +23,14 @@ from ..notation.latex import index_latex
 from ..notation.matrix import matrix_face
 from ..notation.symbols import Style, style_of
 from ..notation.tree import from_json, to_json
+from .attribution import Attribution, Share
 from .audit import Audit
 from .file import SCHEMA, read_trace_file, write_trace_file
+from .optimizers import of_optimizer
+from .reasons import Coincidence, Watched
 from .replay import replay
-from .trace import Observer, Text, Trace
+from .request import Text
+from .trace import Observer, Trace
 from .update import GroupChange, SequentialUpdate, UpdateAnalysis
 from .witnesses import Differences, Directional, Witness
 
@@ -121,7 +125,7 @@ def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace
         dict(tensors),
         text,
         Observer(**_figures(header["observer"])),
-        _analysis_from(_figures(header["update"])),
+        _analysis_from(header["update"], header["schema"]),
         replay(program, update, tensors),
         {id: _witness_from(_figures(w)) for id, w in header["witnesses"].items()},
         None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
@@ -241,10 +245,21 @@ def _analysis_json(a: UpdateAnalysis) -> Json:
         "joint_loss": a.loss + a.exact,
         "sequential": {"loss": a.sequential.loss, "different": list(a.sequential.different)},
         "line": {"eta": [eta for eta, _ in a.line], "loss": [loss for _, loss in a.line]},
+        "missed": a.missed,
+        "attribution": None if a.attribution is None else asdict(a.attribution),
+        "watched": [asdict(cell) for cell in a.watched],
+        "coincidences": [asdict(pair) for pair in a.coincidences],
     }
 
 
-def _analysis_from(data: Mapping[str, Any]) -> UpdateAnalysis:
+def _analysis_from(given: Mapping[str, Any], schema: int) -> UpdateAnalysis:
+    """The analysis of an update as a file of ``schema`` holds it."""
+    data = _figures(given)
+    attribution, cells, pairs = None, (), ()
+    if schema > 1:
+        attribution = _attribution_from(given["attribution"])
+        cells = tuple(Watched(**{**cell, "index": tuple(cell["index"])}) for cell in data["watched"])
+        pairs = tuple(Coincidence(**pair) for pair in data["coincidences"])
     return UpdateAnalysis(
         data["eta"],
         data["loss"],
@@ -253,7 +268,18 @@ def _analysis_from(data: Mapping[str, Any]) -> UpdateAnalysis:
         data["exact"],
         SequentialUpdate(data["sequential"]["loss"], tuple(data["sequential"]["different"])),
         tuple(zip(data["line"]["eta"], data["line"]["loss"], strict=True)),
+        attribution,
+        cells,
+        pairs,
     )
+
+
+def _attribution_from(given: Mapping[str, Any] | None) -> Attribution | None:
+    if given is None:
+        return None
+    shares = tuple(Share(**{**share, "members": tuple(share["members"])}) for share in _figures(given["shares"]))
+    # Null orders and seed are no numbers that left float64: every set of groups was evaluated.
+    return Attribution(given["by"], shares, given["evaluations"], given["orders"], given["seed"])
 
 
 def _program_from(header: Mapping[str, Any]) -> tuple[Program, tuple[Statement, ...]]:
@@ -277,9 +303,11 @@ def _program_from(header: Mapping[str, Any]) -> tuple[Program, tuple[Statement, 
         )
         for s in header["statements"]
     ]
-    by_face = {face: tuple(s for s in statements if s.face == face) for face in ("", "grad", "new")}
-    program = Program(quantities, by_face[""], by_face["grad"], header["scalars"], header["aliases"])
-    return program, by_face["new"]
+    program = Program(quantities, (), (), header["scalars"], header["aliases"])
+    update = tuple(s for s in statements if of_optimizer(program, s))
+    of_model = [s for s in statements if not of_optimizer(program, s)]
+    forward, backward = (tuple(s for s in of_model if s.face == face) for face in ("", "grad"))
+    return dataclasses.replace(program, forward=forward, backward=backward), update
 
 
 def tensors_of(trace: Trace) -> dict[str, Array]:

@@ -12,6 +12,7 @@ import torch
 from ..model import Decoder
 from ..model.dropout import MASKS
 from ..notation import Place, Program, Quantity, SaidTwice, Say, id_at
+from .traceable import said_again
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, np.dtype[Any]]]
 Patch: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
@@ -126,7 +127,11 @@ def record(model: Decoder, sample: Sample, program: Program) -> Arrays:
     """
     recorder = Recorder()
     model.zero_grad(set_to_none=True)
-    forward(model, sample, recorder.say).loss.backward()
+    loss = forward(model, sample, recorder.say).loss
+    try:
+        loss.backward()
+    except SaidTwice as again:
+        raise said_again(again) from None
     recorder.unchanged()
     arrays: Arrays = {}
     for name, tensor in {**dict(model.named_parameters()), **recorder.tensors}.items():

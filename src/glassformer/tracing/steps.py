@@ -13,6 +13,7 @@ from ..training.config import TrainingConfig
 from ..training.loop import Step
 from ..training.loop import train as train_steps
 from ..training.state import TrainingState
+from .optimizers import Update, next_update
 from .trace import SAMPLED_CELLS, Trace, trace
 
 
@@ -26,25 +27,31 @@ class TracedStep(Step):
     model: Decoder
     vocabulary: tuple[str, ...] | None
     latest: list[int]
+    config: TrainingConfig
+
+    def next_update(self) -> Update:
+        """What the run's own optimizer does next, as it stands after this step: its moments, its clipping, its rate.
+
+        Raises ``UserError`` once the next step has begun.
+        """
+        self._require_latest()
+        return next_update(self.config, self.state())
 
     def trace(
         self,
         row: int = 0,
         *,
-        eta: float | None = None,
+        update: Update | None = None,
         dropout: bool = False,
         witness_cells: int | None = SAMPLED_CELLS,
     ) -> Trace:
         """Trace row ``row`` of this step's batch through the model as it stands after the step.
 
-        The update in the trace is one of plain gradient descent at ``eta`` (this step's learning rate when None). Raises
-        ``UserError`` for a row that the batch does not have, one in which nothing is scored, or once the next step has
-        begun.
+        The step in the trace is one that has not happened: the next one of the run's own optimizer (``next_update``), if
+        this row were its whole batch. ``update`` is any other. Raises ``UserError`` for a row that the batch does not
+        have, one in which nothing is scored, or once the next step has begun.
         """
-        if self.latest[-1] != self.step:
-            raise UserError(
-                f"Step {self.step} is over.", "The model has changed since.", "Trace a step before asking for the next."
-            )
+        self._require_latest()
         tokens, targets, scored, segments = self.batch
         if not 0 <= row < len(tokens):
             raise UserError(f"The batch has no row {row}.", f"Its rows are 0 to {len(tokens) - 1}.", "")
@@ -54,11 +61,17 @@ class TracedStep(Step):
             targets[row].tolist(),
             scored[row].tolist(),
             segments=None if segments is None else segments[row].tolist(),
-            eta=self.learning_rate if eta is None else eta,
+            update=self.next_update() if update is None else update,
             vocabulary=self.vocabulary,
             witness_cells=witness_cells,
             dropout=dropout,
         )
+
+    def _require_latest(self) -> None:
+        if self.latest[-1] != self.step:
+            raise UserError(
+                f"Step {self.step} is over.", "The model has changed since.", "Trace a step before asking for the next."
+            )
 
 
 def train(
@@ -77,4 +90,4 @@ def train(
     for step in train_steps(model, data, config, resume=resume):
         latest[-1] = step.step
         known: dict[str, Any] = {field.name: getattr(step, field.name) for field in fields(Step)}
-        yield TracedStep(**known, model=model, vocabulary=words, latest=latest)
+        yield TracedStep(**known, model=model, vocabulary=words, latest=latest, config=config)

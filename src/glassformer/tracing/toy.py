@@ -13,8 +13,10 @@ from ..errors import UserError, did_you_mean
 from ..model import toy24_model
 from ..model.toy24 import ETA, TARGET, TEXTS, TOKENS
 from ..notation import key
+from .optimizers import SGD, Update
+from .request import Text, sample_of
 from .settings import set_cells
-from .trace import Text, Trace, sample_of, trace_sample
+from .trace import Trace, trace_sample
 from .witnesses import STEP
 
 NAMES = {"abstract": ("A, B, C", "A、B、C"), "clinic": ("a clinic sentence", "临床句子")}
@@ -24,12 +26,16 @@ TITLE = {"en": "The 24-parameter model", "zh": "24 个参数的模型"}
 
 @dataclass(frozen=True, slots=True)
 class ToySettings:
-    """What may be changed: token ids, target id, learning rate, and single cells as {"W_Q[1,0]": 0.7}."""
+    """What may be changed: token ids, target id, learning rate, single cells as {"W_Q[1,0]": 0.7}, the optimizer.
+
+    ``update`` None is gradient descent at ``eta``; any other has a learning rate of its own.
+    """
 
     tokens: Sequence[int] = TOKENS
     target: int = TARGET
     eta: float = ETA
     cells: Mapping[str, float] = field(default_factory=dict)
+    update: Update | None = None
 
 
 def trace_toy24(settings: ToySettings = ToySettings()) -> Trace:
@@ -50,7 +56,8 @@ def trace_toy24(settings: ToySettings = ToySettings()) -> Trace:
     set_cells(model, settings.cells)
     sample = sample_of(settings.tokens, [*settings.tokens[1:], settings.target], [False] * (n - 1) + [True])
     text = Text(tuple(LABELS[0]["texts"]), TITLE, "toy24", "constructed", LABELS)
-    return trace_sample(model, sample, text, settings.eta, witness_cells=None)
+    update = SGD(lr=settings.eta) if settings.update is None else settings.update
+    return trace_sample(model, sample, text, update, witness_cells=None)
 
 
 def token_of(word: str) -> int:

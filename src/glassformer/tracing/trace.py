@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,17 @@ import torch
 from ..errors import UserError
 from ..model import Decoder, definitions
 from ..notation import Program, Statement, key, silent
-from ..training.descent import update_statements
+from ..text import Tokenizer
+from ..training import LoadedRun
+from . import notebook
 from .audit import Audit, audit
+from .optimizers import SGD, AdamW, Moments, Update, moments_after, stepped, take, targets_of
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
+from .request import Text, Token, asked
+from .traceable import require_finite, require_traceable
 from .update import UpdateAnalysis, analyse
+from .view import QuantityView
 from .witnesses import Witness, Witnesses
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -44,28 +50,18 @@ class Observer:
     others: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Token texts for readers (data, never markup), the run's title and where its numbers come from.
-
-    ``provenance`` is ``constructed`` (chosen by hand) or ``measured`` (a trained model); ``labels`` are other vocabularies
-    the reader may choose, each a mapping with ``id``, ``en``, ``zh`` and ``texts``.
-    """
-
-    vocabulary: tuple[str, ...]
-    title: Mapping[str, str]
-    source: str
-    provenance: str
-    labels: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """All recorded numbers with the program that defines them.
+    """All recorded numbers with the program that defines them: a mapping of their keys to arrays.
+
+    A key names one face of a quantity in full (``blocks.0.attn.W_Q.grad``): ``len``, iteration, ``keys``, ``items`` and
+    ``dict(trace)`` go over these. ``trace[...]``, ``in`` and ``get`` take short names and cells too (``W_Q.grad[1,0]``).
+    ``quantity`` has the formula beside the numbers. Traces are compared and hashed by identity.
 
     ``values`` maps ``id``, ``id.grad``, ``id.new`` (parameters after the update) and ``id.after`` (forward pass after the
     update) to arrays with the axes of the quantity, without batch axis. Witnesses and figures are empty when they were
-    not asked for; ``derivations`` are those that a file came with, as plain data (None: those of this version).
+    not asked for. The lines of the optimizer are quantities too (``W_Q.moment1``, ``optimizer.norm``; see
+    ``optimizers.py``). ``derivations`` are those that a file came with, as plain data (None: those of this version).
     """
 
     program: Program
@@ -81,13 +77,95 @@ class Trace:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(s.target for s in self.update)
+        """The parameters that the update moves."""
+        return tuple(targets_of(self.program, self.update))
+
+    @property
+    def gradients(self) -> Mapping[str, Array]:
+        """The gradient of the loss by each quantity that has one, by the id of the quantity."""
+        faces = {id: self.values.get(key(id, "grad")) for id in self.program.quantities}
+        return {id: array for id, array in faces.items() if array is not None}
+
+    @property
+    def moments(self) -> Moments | None:
+        """What AdamW has kept after this step: the ``state`` of the next one. None after gradient descent."""
+        return moments_after(self.program, self.parameters, self.values)
 
     def __getitem__(self, name: str) -> Array:
         """The array that ``name`` means (``S``, ``W_Q.grad``, ``loss.L.after``); ``UserError`` when unknown or not recorded."""
+        if name in self.values:
+            return self.values[name]
         id, face, cell = self.program.reference(name)
         array = self.face(id, face)
         return array if cell is None else array[cell]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def keys(self) -> KeysView[str]:
+        """The keys of everything recorded, in full."""
+        return self.values.keys()
+
+    def items(self) -> ItemsView[str, Array]:
+        """Keys and arrays; the arrays alone are ``trace.values.values()``."""
+        return self.values.items()
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except UserError:
+            return False
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """``trace[name]``, or ``default`` where that names nothing recorded."""
+        try:
+            return self[name]
+        except UserError:
+            return default
+
+    def quantity(self, name: str, layer: int | None = None) -> QuantityView:
+        """What ``name`` means, with gradient, formula and the way each cell came about.
+
+        ``name`` is an id, a short name (``attn.A``) or one with a face (``A.grad``); ``layer`` (from 0) tells quantities
+        of one name apart: ``trace.quantity("attn.A", layer=0).explain(0, 1, 0)``. Raises ``UserError`` when unknown,
+        ambiguous or not recorded.
+        """
+        id, face, cell = self.program.reference(name, layer)
+        if cell is not None:
+            at = ", ".join(map(str, cell))
+            raise UserError(
+                f'"{name}" is one cell.',
+                "",
+                f'Write trace.quantity("{key(id, face)}").explain({at}), or trace["{name}"].',
+            )
+        return QuantityView(self, id, face)
+
+    def to_numpy(self, name: str, layer: int | None = None) -> Array:
+        """A copy of the numbers of a quantity; errors as ``quantity``."""
+        return self.quantity(name, layer).to_numpy()
+
+    def to_torch(self, name: str, layer: int | None = None) -> torch.Tensor:
+        """A copy of the numbers of a quantity as a tensor; errors as ``quantity``."""
+        return self.quantity(name, layer).to_torch()
+
+    def to_latex(self, name: str, layer: int | None = None) -> str:
+        """Formulas and numbers of a quantity for display mode (``QuantityView.to_latex``); errors as ``quantity``."""
+        return self.quantity(name, layer).to_latex()
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the trace as one file, which ``load_trace`` reads; errors as ``save_trace``."""
+        from .header import save_trace
+
+        save_trace(self, path, replace=replace)
+
+    def __repr__(self) -> str:
+        return notebook.text(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.notebook_html(self)
 
     def recorded(self, id: str, face: str) -> bool:
         """Whether the array of a quantity's face was recorded."""
@@ -129,46 +207,46 @@ def trace_sample(
     model: Decoder,
     sample: Sample,
     text: Text,
-    eta: float,
+    update: Update,
     *,
     witness_cells: int | None = SAMPLED_CELLS,
     seed: int = 0,
     dropout: bool = False,
 ) -> Trace:
-    """Record one step of gradient descent of ``model`` at ``sample``, in float64, with witnesses.
+    """Record one step of ``update`` of ``model`` at ``sample``, in float64, with witnesses.
 
     ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
     differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
     its masks are drawn once, from torch's generator, and held fixed for everything that follows.
     """
-    if not np.isfinite(eta) or eta < 0:
-        raise UserError(
-            f"The learning rate cannot be {eta}.",
-            "It is the size of the step against the gradient.",
-            "Use a number from 0 up, such as 0.1.",
-        )
+    require_traceable(model)
     if not bool(sample.scored.any()):
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
         )
-    observed = copy.deepcopy(model).double().train(dropout).requires_grad_(True)
+    observed = copy.deepcopy(model).cpu().double().train(dropout).requires_grad_(True)
     packed = sample.segments is not None
-    program = definitions(model.config, sample.length, packed=packed, dropout=dropout).with_scalars(eta=float(eta))
+    program = definitions(model.config, sample.length, packed=packed, dropout=dropout)
     if dropout:
         sample = with_drawn_masks(observed, sample)
     # What a model draws while it is given other masks must not advance the generator of the caller.
     with torch.random.fork_rng(devices=()):
-        return _trace(observed, sample, text, program, witness_cells, seed)
+        return _trace(observed, sample, text, (program, update), witness_cells, seed)
 
 
 def _trace(
-    observed: Decoder, sample: Sample, text: Text, program: Program, witness_cells: int | None, seed: int
+    observed: Decoder,
+    sample: Sample,
+    text: Text,
+    step: tuple[Program, Update],
+    witness_cells: int | None,
+    seed: int,
 ) -> Trace:
     """The trace of ``observed``, which is left with the parameters it had."""
-    eta = program.scalars["eta"]
-    update = update_statements(program)
+    program, update = stepped(*step)
     values = record(observed, sample, program)
-    _step(observed, values, eta)
+    require_finite(program, values)
+    _step(observed, values, step[1])
     values.update(_after(observed, sample, program))
     _restore(observed, values)
     witnesses = {}
@@ -188,17 +266,21 @@ def _trace(
         analyse(program, update, values),
         replay(program, update, values),
         witnesses,
-        audit(observed, sample, eta),
+        audit(observed, sample, step[1]),
     )
 
 
-def _step(model: Decoder, values: Arrays, eta: float) -> None:
-    """One joint step of gradient descent on ``model``, from gradients that all belong to the old parameters."""
+def _step(model: Decoder, values: Arrays, update: Update) -> None:
+    """One joint step of ``update`` on ``model``, from gradients that all belong to the old parameters."""
+    parameters = dict(model.named_parameters())
+    gradients = {id: torch.from_numpy(values[key(id, "grad")]) for id in parameters}
+    told: dict[str, torch.Tensor] = {}
+    new = take(update, {id: theta.detach() for id, theta in parameters.items()}, gradients, told.__setitem__)
+    # Copies: what is recorded must not change when the model's parameters are put back.
+    values.update({name: np.array(tensor.detach().numpy()) for name, tensor in told.items()})
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            values[key(name, "new")] = (parameter - eta * torch.from_numpy(values[key(name, "grad")])).numpy()
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.from_numpy(values[key(name, "new")]))
+        for id, theta in parameters.items():
+            theta.copy_(new[id])
 
 
 def _after(model: Decoder, sample: Sample, program: Program) -> Arrays:
@@ -236,55 +318,49 @@ def _seen_and_unseen(model: Decoder, sample: Sample) -> float:
     return float((seen[0] - forward(model, sample, silent).logits).abs().max())
 
 
-def sample_of(
-    tokens: Sequence[int], targets: Sequence[int], scored: Sequence[bool], segments: Sequence[int] | None = None
-) -> Sample:
-    """A sample from plain sequences of one length."""
-    packed = None if segments is None else torch.tensor(list(segments))
-    return Sample(torch.tensor(list(tokens)), torch.tensor(list(targets)), torch.tensor(list(scored)), packed)
-
-
 def trace(
-    model: Decoder,
-    tokens: Sequence[int],
-    targets: Sequence[int] | None = None,
+    model: Decoder | LoadedRun,
+    text: str | Sequence[Token],
+    target: Token | Sequence[Token] | None = None,
     scored: Sequence[bool] | None = None,
     *,
     segments: Sequence[int] | None = None,
-    eta: float = 0.1,
+    update: Update | None = None,
+    tokenizer: Tokenizer | None = None,
     vocabulary: Sequence[str] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
     dropout: bool = False,
 ) -> Trace:
-    """Trace one step of gradient descent of ``model`` at ``tokens`` (token ids, length n).
+    """Trace one step of ``update`` (``SGD(lr=0.1)``) of ``model`` at ``text``: n tokens, as a text or token by token.
 
-    Without ``targets`` each position predicts the next token and the last one is not scored. ``segments`` numbers the
-    texts of a packed row, each a run of tokens that reads itself alone; the last of each is not scored. With ``dropout``
-    the step is one of training mode, with masks drawn once. ``vocabulary`` gives token texts for readers. Raises
-    ``UserError`` when the sample does not fit the model.
+    ``model`` is a decoder or what ``load_run`` returns, which brings its tokenizer. ``target`` is the token that is to
+    follow the text, and it alone is scored; or one target for each position, and all are. Without it each position
+    predicts the next token and the last one is not scored. ``scored`` says which positions count instead.
+
+    ``segments`` numbers the texts of a packed row, each a run of tokens that reads itself alone; the last of each is not
+    scored. A token is an id or, where ``tokenizer`` or ``vocabulary`` (the texts alone) tells them apart, a text.
+    ``witness_cells`` caps the cells of each gradient that are measured (0: no witnesses; None: every cell). With
+    ``dropout`` the step is one of training mode, with masks drawn once. Raises ``UserError`` when something does not fit
+    the model, the model cannot be traced (``traceable.py``), or its numbers leave float64.
 
     >>> import glassformer
     >>> from glassformer.model import toy24_model
-    >>> run = glassformer.trace(toy24_model(), [0, 1], targets=[1, 2], scored=[False, True])
+    >>> run = glassformer.trace(toy24_model(), [0, 1], target=2)
     >>> round(float(run["W_Q.grad[1,0]"]), 6)
     0.133562
     """
-    tokens = list(tokens)
-    given = {"tokens": tokens, "targets": targets, "scored flags": scored, "segments": segments}
-    lengths = {name: len(x) for name, x in given.items() if x is not None}
-    if len(set(lengths.values())) > 1:
+    request = asked(model, text, target, scored, segments=segments, tokenizer=tokenizer, vocabulary=vocabulary)
+    return trace_sample(*request, chosen(update), witness_cells=witness_cells, dropout=dropout)
+
+
+def chosen(update: Update | None) -> Update:
+    """The step asked for, ``SGD(lr=0.1)`` unless another. Raises ``UserError`` for what is no step."""
+    if update is None:
+        return SGD()
+    if not isinstance(update, SGD | AdamW):
         raise UserError(
-            "The tokens and what goes with each of them differ in length.",
-            ", ".join(f"{name}: {length}" for name, length in lengths.items()) + ".",
-            "Give one of each per position.",
+            f"update cannot be a {type(update).__name__}.",
+            "It says which step is made, and at which rate.",
+            "Give glassformer.SGD(lr=0.1) or glassformer.AdamW(lr=0.01).",
         )
-    if targets is None:
-        targets = [*tokens[1:], *tokens[-1:]]
-        texts = [0] * len(tokens) if segments is None else segments
-        # The token that follows the last one of a text is of another text, or not there at all.
-        scored = [*map(operator.eq, texts[1:], texts), False] if scored is None else scored
-    scored = [True] * len(tokens) if scored is None else scored
-    words = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
-    text = Text(words, {"en": "A trace", "zh": "一次追踪"}, "model", "computed")
-    sample = sample_of(tokens, targets, scored, segments)
-    return trace_sample(model, sample, text, eta, witness_cells=witness_cells, dropout=dropout)
+    return update

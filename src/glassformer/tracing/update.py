@@ -1,24 +1,34 @@
-"""One step of gradient descent, looked at from all sides.
+"""One step of an optimizer, looked at from all sides.
 
-Everything here is evaluated from the definitions: what a first-order estimate predicts, what each group of parameters
-does when it moves alone, what all of them do together, what happens when they are (wrongly) updated one after another,
-and how the loss runs along the negative gradient.
+Everything here is evaluated from the definitions: what a first-order estimate predicts (for gradient descent ``-eta`` times
+the squared norm of the gradient; for any step, the gradient times the step), what each parameter does when it moves
+alone, what all of them do together and how that is shared out, what happens when they are (wrongly) updated one after
+another, and how the loss runs along the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+import math
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..notation import Program, Statement, evaluate, key, run
+from ..notation import EvaluationError, Program, Statement, evaluate, key, run
+from ..notation.tree import Add, Idx, Ref
+from .attribution import ORDERS, Attribution, By, attribute, groups_of, usual
+from .optimizers import targets_of
+from .reasons import Coincidence, Watched, coincidences, watched
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 LINE = tuple(k / 2 for k in range(41))
-"""The multiples of the learning rate at which the loss along the negative gradient is evaluated: 0, 0.5, 1, ... 20."""
+"""The multiples of the step at which the loss is evaluated: 0, 0.5, 1, ... 20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,11 @@ class SequentialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAnalysis:
-    """The step at learning rate ``eta``: predicted and exact change of the loss, by group and jointly."""
+    """The step at learning rate ``eta``: predicted and exact change of the loss, by parameter and jointly.
+
+    ``line`` holds (learning rate, loss) along the step; ``attribution`` is None in files of schema 1, which also lack
+    what was ``watched`` and the ``coincidences``.
+    """
 
     eta: float
     loss: float
@@ -49,25 +63,73 @@ class UpdateAnalysis:
     exact: float
     sequential: SequentialUpdate
     line: tuple[tuple[float, float], ...]
+    attribution: Attribution | None = None
+    watched: tuple[Watched, ...] = ()
+    coincidences: tuple[Coincidence, ...] = ()
+
+    @property
+    def missed(self) -> float:
+        """The part of the change that first order does not see."""
+        return self.exact - self.predicted
 
 
 def analyse(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> UpdateAnalysis:
     """Analyse one joint step. ``values`` holds the forward values, gradients and new parameters of the run."""
     eta = program.scalars["eta"]
-    parameters = [s.target for s in update]
+    parameters = list(targets_of(program, update))
     loss = loss_of(program, values, {})
-    groups = tuple(
-        GroupChange(
-            id,
-            -eta * float((values[key(id, "grad")] ** 2).sum()),
-            loss_of(program, values, {id: values[key(id, "new")]}) - loss,
-        )
-        for id in parameters
+    steps = steps_of(program, update, values)
+    predicted = {id: float((values[key(id, "grad")] * steps[id]).sum()) for id in parameters}
+
+    change = functools.cache(functools.partial(_change, program, values, loss))
+
+    return UpdateAnalysis(
+        eta,
+        loss,
+        tuple(GroupChange(id, predicted[id], change(frozenset([id]))) for id in parameters),
+        sum(predicted.values()),
+        change(frozenset(parameters)),
+        sequential(program, update, values),
+        tuple((eta * k, loss_along(program, values, steps, k)) for k in LINE),
+        attribute(groups_of(parameters, usual(parameters)), predicted, change, by=usual(parameters)),
+        watched(program, values),
+        coincidences(program, parameters, values, _leaves(program, values)),
     )
-    joint = loss_of(program, values, {id: values[key(id, "new")] for id in parameters})
-    line = tuple((eta * k, loss_along(program, parameters, values, eta * k)) for k in LINE)
-    predicted = sum(g.predicted for g in groups)
-    return UpdateAnalysis(eta, loss, groups, predicted, joint - loss, sequential(program, update, values), line)
+
+
+def shares_of(trace: Trace, by: By, *, orders: int = ORDERS, seed: int = 0) -> Attribution:
+    """The exact change of the loss in ``trace`` shared out by ``tensor``, ``part`` or ``block`` (``attribution.py``).
+
+    More than 8 groups take one forward pass for each group and each of ``orders`` random orders.
+    """
+    program, values = trace.program, trace.values
+    steps = steps_of(program, trace.update, values)
+    predicted = {id: float((values[key(id, "grad")] * step).sum()) for id, step in steps.items()}
+    change = functools.partial(_change, program, values, loss_of(program, values, {}))
+    return attribute(groups_of(trace.parameters, by), predicted, change, by=by, orders=orders, seed=seed)
+
+
+def _change(program: Program, values: Mapping[str, Array], loss: float, moved: frozenset[str]) -> float:
+    """The exact change of ``loss`` when the parameters ``moved`` take their new values; NaN where float64 is left."""
+    try:
+        return loss_of(program, values, {id: values[key(id, "new")] for id in moved}) - loss
+    except EvaluationError:
+        # Scores of a step without measure are all minus infinity, whatever the joint step gives.
+        return math.nan
+
+
+def steps_of(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> dict[str, Array]:
+    """By parameter, what the step adds to it: its rule without the old value, so nothing is lost to cancellation."""
+    moved = set(targets_of(program, update))
+    steps = {}
+    for s in update:
+        if s.target in moved:
+            rule = s.expr
+            if not isinstance(rule, Add) or rule.terms[0] != Ref(s.target, "", tuple(Idx(a) for a, _ in s.letters)):
+                raise ValueError(f"the step of {s.target} does not begin with its old value")
+            rest = rule.terms[1] if len(rule.terms) == 2 else Add(rule.terms[1:])
+            steps[s.target] = evaluate(rest, s.letters, values, program.scalars)
+    return steps
 
 
 def loss_of(program: Program, values: Mapping[str, Array], changed: Mapping[str, Array]) -> float:
@@ -75,16 +137,21 @@ def loss_of(program: Program, values: Mapping[str, Array], changed: Mapping[str,
     return float(run(program.forward, {**_leaves(program, values), **changed}, program.scalars)["loss.L"])
 
 
-def loss_along(program: Program, parameters: Iterable[str], values: Mapping[str, Array], step: float) -> float:
-    """The loss at ``theta - step * gradient``, all parameters moved together."""
-    return loss_of(program, values, {id: values[id] - step * values[key(id, "grad")] for id in parameters})
+def loss_along(program: Program, values: Mapping[str, Array], steps: Mapping[str, Array], times: float) -> float:
+    """The loss ``times`` steps on, all parameters moved together."""
+    return loss_of(program, values, {id: values[id] + times * step for id, step in steps.items()})
 
 
 def sequential(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> SequentialUpdate:
-    """Change every parameter the moment its last contribution is in, and let what follows read the new value."""
-    rule = {s.target: s for s in update}
-    backward = _parameters_first(program.backward, rule)
-    last = {s.target: k for k, s in enumerate(backward) if s.target in rule}
+    """Change every parameter the moment its last contribution is in, and let what follows read the new value.
+
+    A clipped gradient keeps the factor of the joint step: it cannot be known before all gradients are.
+    """
+    rules: dict[str, list[Statement]] = {id: [] for id in targets_of(program, update)}
+    for s in update:
+        rules.get(s.consumer, []).append(s)
+    backward = _parameters_first(program.backward, rules)
+    last = {s.target: k for k, s in enumerate(backward) if s.target in rules}
     known = {name: value for name, value in values.items() if not name.endswith((".grad", ".new", ".after"))}
     known["loss.L.grad"] = np.ones(())
     changed: dict[str, Array] = {}
@@ -95,16 +162,15 @@ def sequential(program: Program, update: Sequence[Statement], values: Mapping[st
         known[name] = known[name] + part if name in begun else part
         begun.add(name)
         if last.get(s.target) == k:
-            rule_of = rule[s.target]
-            changed[s.target] = evaluate(rule_of.expr, rule_of.letters, known, program.scalars)
-            known[s.target] = changed[s.target]
+            known = run(rules[s.target], known, program.scalars)
+            known[s.target] = changed[s.target] = known[key(s.target, "new")]
     different = tuple(
         id for id in changed if not np.allclose(changed[id], values[key(id, "new")], rtol=1e-12, atol=1e-15)
     )
     return SequentialUpdate(loss_of(program, values, changed), different)
 
 
-def _parameters_first(backward: Sequence[Statement], parameters: Mapping[str, Statement]) -> list[Statement]:
+def _parameters_first(backward: Sequence[Statement], parameters: Container[str]) -> list[Statement]:
     """The backward statements with, beside each consumer, its parameters before its other operands."""
     order = {consumer: k for k, consumer in enumerate(dict.fromkeys(s.consumer for s in backward))}
     return sorted(backward, key=lambda s: (order[s.consumer], s.target not in parameters))

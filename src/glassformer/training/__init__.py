@@ -8,6 +8,8 @@
 | ``optimizer.py`` | AdamW, fused and explicit, and gradient descent |
 | ``adamw.py`` | AdamW as quantities, line by line |
 | ``descent.py`` | plain gradient descent as quantities |
+| ``clipping.py`` | clipping by the norm of the whole gradient, as quantities |
+| ``rate.py`` | the schedule of the learning rate as a quantity |
 | ``state.py`` | where a run stands |
 | ``weights.py`` | tensors as bytes and back |
 | ``checkpoint.py`` | where a run stands, on disk |
@@ -20,6 +22,7 @@
 | ``respelling.py`` | tokens as characters, for a bigram of characters |
 | ``recipe.py`` | data, model and training of a run in one TOML file |
 | ``settings.py`` | settings that are refused where they have no effect |
+| ``faults.py`` | what is wrong with a setting, in words |
 | ``divergence.py`` | a model against a language whose probabilities are known |
 """
 

@@ -18,9 +18,11 @@ corrections take out. Weight decay acts on the parameter itself and never enters
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from glassformer.notation import Kind, Placed, Program, Quantity, Statement, parse_expression, quantity
 
+from .clipping import reads_clipped
 from .descent import opened
 
 MOMENT_1 = quantity("moment1", "m", "first moment", "一阶矩", Kind.OPTIMIZER_STATE, """
@@ -29,13 +31,13 @@ beta_1*moment1[z] + (1 - beta_1)*theta.grad[z]
 MOMENT_2 = quantity("moment2", "v", "second moment", "二阶矩", Kind.OPTIMIZER_STATE, """
 beta_2*moment2[z] + (1 - beta_2)*theta.grad[z]**2
 """)  # fmt: skip
-CORRECTED_1 = quantity("moment1_hat", r"\hat{m}", "corrected first moment", "校正后的一阶矩", Kind.INTERMEDIATE, """
+CORRECTED_1 = quantity("moment1_hat", r"\hat{m}", "corrected first moment", "校正后的一阶矩", Kind.OPTIMIZER_STATE, """
 moment1.new[z]/(1 - beta_1**step)
 """)  # fmt: skip
-CORRECTED_2 = quantity("moment2_hat", r"\hat{v}", "corrected second moment", "校正后的二阶矩", Kind.INTERMEDIATE, """
+CORRECTED_2 = quantity("moment2_hat", r"\hat{v}", "corrected second moment", "校正后的二阶矩", Kind.OPTIMIZER_STATE, """
 moment2.new[z]/(1 - beta_2**step)
 """)  # fmt: skip
-DIRECTION = quantity("direction", "u", "direction of the step", "步进方向", Kind.INTERMEDIATE, """
+DIRECTION = quantity("direction", "u", "direction of the step", "步进方向", Kind.OPTIMIZER_STATE, """
 moment1_hat[z]/(sqrt(moment2_hat[z]) + eps_step)
 """)  # fmt: skip
 STEP = quantity("theta", r"\theta", "AdamW step", "AdamW 一步", Kind.PARAMETER, """
@@ -52,24 +54,26 @@ def is_decayed(parameter: str) -> bool:
     return last.startswith("W_") or last == "U"
 
 
-def adamw_statements(program: Program) -> tuple[Statement, ...]:
+def adamw_statements(program: Program, *, clipped: bool = False) -> tuple[Statement, ...]:
     """One step of AdamW for every parameter of ``program``: six lines each, in the order in which they are computed.
 
-    Running them needs the scalars of the table above, every parameter's gradient, and its moments, which stand under
-    ``ID.moment1`` and ``ID.moment2``; their new values are those with the face ``new``.
+    Running them needs the scalars of the table above, every parameter's gradient (``ID.clipped`` where it is
+    ``clipped``), and its moments, which stand under ``ID.moment1`` and ``ID.moment2``; their new values are those with
+    the face ``new``.
     """
     return tuple(
         statement
         for placed in program.quantities.values()
         if placed.quantity.kind is Kind.PARAMETER
-        for statement in _step_of(placed)
+        for statement in _step_of(placed, clipped)
     )
 
 
-def _step_of(placed: Placed) -> Iterator[Statement]:
+def _step_of(placed: Placed, clipped: bool) -> Iterator[Statement]:
     step = STEP_WITH_DECAY if is_decayed(placed.id) else STEP
     for rule in (MOMENT_1, MOMENT_2, CORRECTED_1, CORRECTED_2, DIRECTION, step):
-        yield _statement(rule, placed, "new" if rule in (MOMENT_1, MOMENT_2, step) else "")
+        line = _statement(rule, placed, "new" if rule in (MOMENT_1, MOMENT_2, step) else "")
+        yield replace(line, expr=reads_clipped(line.expr, placed.id)) if clipped else line
 
 
 def _statement(rule: Quantity, placed: Placed, face: str) -> Statement:

@@ -5,50 +5,26 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from .settings import Count, Settings, of_other_kinds
 
 Precision = Literal["float32", "bfloat16"]
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _OfOneKind(_Frozen):
-    """Settings of which some belong to certain kinds only: given with another kind they are refused, not ignored."""
-
-    @model_validator(mode="after")
-    def _nothing_without_effect(self) -> _OfOneKind:
-        own, belongings = self._belongings()
-        for name in sorted(self._foreign() & self.model_fields_set):
-            kinds = " and ".join(kind for kind, names in belongings.items() if name in names)
-            raise ValueError(f"{name} belongs to {kinds}; {own} has none")
-        return self
-
-    @model_serializer(mode="wrap")
-    def _what_has_effect(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        foreign = self._foreign()
-        return {name: value for name, value in handler(self).items() if name not in foreign}
-
-    def _foreign(self) -> set[str]:
-        own, belongings = self._belongings()
-        return {name for names in belongings.values() for name in names if name not in belongings[own]}
-
-    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
-        """Its kind, and by kind the names of the settings that not every kind has."""
-        raise NotImplementedError
+NONE = "none"
+"""How a settings file says that there is no limit."""
 
 
-class OptimizerConfig(_OfOneKind):
+class OptimizerConfig(Settings):
     """How a gradient becomes a step.
 
     ``adamw`` (Loshchilov and Hutter 2019) keeps two moments of each gradient; ``weight_decay`` is applied to the
     matrices that multiply (``W_*``, ``U``) alone. ``gradient_descent`` steps against the gradient and has neither.
     ``learning_rate`` is the largest of the schedule. ``clip`` is the largest norm that the gradient of all parameters
-    together may have; a longer one is shortened. None leaves it as it is.
+    together may have; a longer one is shortened. None leaves it as it is; TOML, which has no None, says ``"none"``.
     """
 
     kind: Literal["adamw", "gradient_descent"] = "adamw"
@@ -59,11 +35,16 @@ class OptimizerConfig(_OfOneKind):
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     clip: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
 
-    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
-        return self.kind, {"adamw": ("beta_1", "beta_2", "eps", "weight_decay"), "gradient_descent": ()}
+    @field_validator("clip", mode="before")
+    @classmethod
+    def _none_in_toml(cls, clip: Any) -> Any:
+        return None if clip == NONE else clip
+
+    def idle(self) -> Mapping[str, str]:
+        return of_other_kinds(self.kind, {"adamw": ("beta_1", "beta_2", "eps", "weight_decay"), "gradient_descent": ()})
 
 
-class ScheduleConfig(_OfOneKind):
+class ScheduleConfig(Settings):
     """The learning rate over a run, as a factor of the largest; all lengths are shares of the run.
 
     It rises linearly from 0 over the first ``warmup``. Then ``cosine`` follows half a cosine down to ``floor``,
@@ -95,29 +76,29 @@ class ScheduleConfig(_OfOneKind):
         over = min(1.0, (share - self.warmup) / (1 - self.warmup))
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * over)) / 2
 
-    def _belongings(self) -> tuple[str, Mapping[str, tuple[str, ...]]]:
-        return self.kind, {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()}
+    def idle(self) -> Mapping[str, str]:
+        return of_other_kinds(self.kind, {"cosine": ("floor",), "trapezoid": ("floor", "decay"), "constant": ()})
 
 
-class ValidationConfig(_Frozen):
+class ValidationConfig(Settings):
     """How often the validation loss is taken during training, and on how much of the validation text.
 
     ``times`` measurements, evenly spread; with a time budget fewer, so that they take at most a tenth of it. Each scores
     the first ``prefix`` tokens of the validation text, always the same ones.
     """
 
-    times: int = Field(default=10, ge=0)
-    prefix: int = Field(default=8_192, ge=1)
+    times: int = Field(default=10, ge=0, le=1_000_000)
+    prefix: Count = 8_192
 
 
-class CheckpointConfig(_Frozen):
+class CheckpointConfig(Settings):
     """How often everything that going on needs is written, and how many of the last checkpoints are kept."""
 
-    every_seconds: float = Field(default=60.0, gt=0)
-    keep: int = Field(default=2, ge=1)
+    every_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    keep: Count = 2
 
 
-class TrainingConfig(_Frozen):
+class TrainingConfig(Settings):
     """Exactly one of ``steps`` and ``seconds`` bounds the run.
 
     With ``steps`` two runs of one seed, thread count and machine are equal bit by bit. With ``seconds`` the schedule
@@ -129,10 +110,10 @@ class TrainingConfig(_Frozen):
     ``default_threads(d)``.
     """
 
-    steps: int | None = Field(default=None, ge=1)
-    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    batch: int = Field(default=32, ge=1)
-    accumulation: int = Field(default=1, ge=1)
+    steps: Count | None = None
+    seconds: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    batch: Count = 32
+    accumulation: Count = 1
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     seed: int = Field(default=0, ge=0, lt=2**63)
     threads: int | None = Field(default=None, ge=1, le=256)

@@ -14,24 +14,32 @@ from glassformer.notation.tree import Expr, Idx, Ref, transform
 STEP = quantity("theta", r"\theta", "gradient descent step", "梯度下降一步", Kind.PARAMETER, """
 theta[z] - eta*theta.grad[z]
 """)  # fmt: skip
+STEP_CLIPPED = quantity("theta", r"\theta", "gradient descent step, clipped", "裁剪后的梯度下降一步", Kind.PARAMETER, """
+theta[z] - eta*g[z]
+""")  # fmt: skip
 
 
-def update_statements(program: Program) -> tuple[Statement, ...]:
+def update_statements(program: Program, *, clipped: bool = False) -> tuple[Statement, ...]:
     """``theta.new = theta - eta*theta.grad`` for every parameter of ``program``, in the program's order.
 
-    Running them needs the scalar ``eta`` and every parameter's gradient.
+    Running them needs the scalar ``eta`` and every parameter's gradient (``ID.clipped`` where it is ``clipped``).
     """
-    rule = parse_expression(STEP.text)
+    step = STEP_CLIPPED if clipped else STEP
+    rule = parse_expression(step.text)
     return tuple(
         Statement(
             target=placed.id,
             face="new",
             letters=placed.axes,
-            expr=opened(rule, {STEP.name: placed.id}, tuple(letter for letter, _ in placed.axes)),
+            expr=opened(
+                rule,
+                {"theta": placed.id, "g": f"{placed.id}.clipped"},
+                tuple(letter for letter, _ in placed.axes),
+            ),
             adds=False,
             consumer=placed.id,
-            quantity=STEP,
-            line=STEP.line + 1,
+            quantity=step,
+            line=step.line + 1,
         )
         for placed in program.quantities.values()
         if placed.quantity.kind is Kind.PARAMETER

@@ -38,12 +38,13 @@ class Parts(NamedTuple):
     facts: dict[str, Any]
 
 
-def load_run(path: Path) -> LoadedRun:
+def load_run(path: str | Path) -> LoadedRun:
     """The model (float32, evaluation mode), tokenizer and facts saved in the run folder ``path``.
 
     Raises ``UserError`` for a folder that is missing, unfinished (it says how to go on), damaged (every file read is
     compared with its hash), of another version, or whose parts do not fit one another.
     """
+    path = Path(path)
     run_files.require_folder(path)
     name = run_files.shown(path)
     manifest = read_manifest(path)

@@ -45,18 +45,36 @@ class Numbers(NamedTuple):
     weight_decay: float
 
 
+class Lines(NamedTuple):
+    """What one step of AdamW computes for one parameter, line by line; all have its shape."""
+
+    m_new: Tensor
+    v_new: Tensor
+    m_hat: Tensor
+    v_hat: Tensor
+    direction: Tensor
+    theta_new: Tensor
+
+
+@torch.no_grad()
+def adamw_lines(moved: Moved, numbers: Numbers) -> Lines:
+    """One step of AdamW for one parameter, line by line; nothing is changed."""
+    theta, g, m, v = moved
+    eta, k, beta_1, beta_2, eps, weight_decay = numbers
+    m_new = beta_1 * m + (1 - beta_1) * g
+    v_new = beta_2 * v + (1 - beta_2) * g.square()
+    m_hat = m_new / (1 - beta_1**k)
+    v_hat = v_new / (1 - beta_2**k)
+    direction = m_hat / (v_hat.sqrt() + eps)
+    return Lines(m_new, v_new, m_hat, v_hat, direction, theta - eta * weight_decay * theta - eta * direction)
+
+
 @torch.no_grad()
 def explicit_step(moved: Sequence[Moved], numbers: Numbers) -> None:
-    """Give ``theta``, ``m`` and ``v`` of each parameter their values after one step of AdamW, line by line."""
-    eta, k, beta_1, beta_2, eps, weight_decay = numbers
-    for theta, g, m, v in moved:
-        m_new = beta_1 * m + (1 - beta_1) * g
-        v_new = beta_2 * v + (1 - beta_2) * g.square()
-        m_hat = m_new / (1 - beta_1**k)
-        v_hat = v_new / (1 - beta_2**k)
-        direction = m_hat / (v_hat.sqrt() + eps)
-        theta_new = theta - eta * weight_decay * theta - eta * direction
-        for old, new in ((m, m_new), (v, v_new), (theta, theta_new)):
+    """Give ``theta``, ``m`` and ``v`` of each parameter their values after one step of AdamW."""
+    for each in moved:
+        lines = adamw_lines(each, numbers)
+        for old, new in ((each.m, lines.m_new), (each.v, lines.v_new), (each.theta, lines.theta_new)):
             old.copy_(new)
 
 

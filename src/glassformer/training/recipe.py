@@ -17,21 +17,22 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
 from ..model import DecoderConfig, read_config
 from ..text.visible import visible
-from .config import TrainingConfig
-from .settings import Settings
+from .config import NONE, TrainingConfig
+from .faults import setting_fault
+from .settings import Settings, WithoutEffect
 
-Size = Field(default=None, ge=1)
+Size = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class DataRecipe(Settings, strict=True):
+class DataRecipe(Settings):
     """How a text becomes tokens.
 
     ``tokenizer`` is ``characters`` (one token each) or ``bytes`` (byte pairs merged until there are ``vocab_size``
@@ -50,12 +51,12 @@ class DataRecipe(Settings, strict=True):
     def idle(self) -> Mapping[str, str]:
         if self.clinic is not None:
             return dict.fromkeys(
-                ("tokenizer", "vocab_size", "isolated", "field"), "the clinic language has its own words"
+                ("tokenizer", "vocab_size", "isolated", "field"), "has no effect: the clinic language has its own words"
             )
-        return {} if self.tokenizer == "bytes" else {"vocab_size": "each character is a token"}
+        return {} if self.tokenizer == "bytes" else {"vocab_size": "has no effect: each character is a token"}
 
 
-class ModelRecipe(Settings, strict=True):
+class ModelRecipe(Settings):
     """A decoder whose blocks are alike, but for the window.
 
     ``d_k`` and ``d_v`` are ``d/heads`` unless given; ``d_ff`` is ``4 d``, with a gate two thirds of that, and 0 means no
@@ -63,17 +64,17 @@ class ModelRecipe(Settings, strict=True):
     ``dropout`` is the rate everywhere: embedding, attention, residual.
     """
 
-    d: int = Field(default=64, ge=1)
-    blocks: int = Field(default=2, ge=1)
-    context: int = Field(default=64, ge=1)
-    heads: int = Field(default=4, ge=1)
-    kv_heads: int | None = Size
-    d_k: int | None = Size
-    d_v: int | None = Size
+    d: Size = 64
+    blocks: Size = 2
+    context: Size = 64
+    heads: Size = 4
+    kv_heads: Size | None = None
+    d_k: Size | None = None
+    d_v: Size | None = None
     qk_norm: bool = False
-    window: int | None = Size
+    window: Size | None = None
     windowed: Literal["all", "alternate"] = "all"
-    d_ff: int | None = Field(default=None, ge=0)
+    d_ff: int | None = Field(default=None, ge=0, lt=2**31)
     activation: Literal["gelu", "gelu_tanh", "silu", "relu", "relu2"] = "gelu"
     gated: bool = False
     norm: Literal["layernorm", "rmsnorm", "none"] = "layernorm"
@@ -91,15 +92,15 @@ class ModelRecipe(Settings, strict=True):
     def idle(self) -> Mapping[str, str]:
         reasons: dict[str, str] = {}
         if self.norm == "none":
-            reasons |= dict.fromkeys(("norm_position", "final_norm"), "there is no norm")
-        if self.norm == "none" and not self.qk_norm:
-            reasons["eps"] = "there is no norm"
+            # QK-norm alone has an epsilon of its own
+            reasons |= dict.fromkeys(("norm_position", "final_norm", "eps"), "has no effect: there is no norm")
         if self.d_ff == 0:
-            reasons |= dict.fromkeys(("activation", "gated", "ffn_bias"), "there is no feed-forward network")
+            nothing = "has no effect: there is no feed-forward network"
+            reasons |= dict.fromkeys(("activation", "gated", "ffn_bias"), nothing)
         if self.positions not in ("sinusoidal", "rope"):
-            reasons["position_base"] = f"positions are {self.positions}"
+            reasons["position_base"] = f"has no effect: positions are {self.positions}"
         if self.window is None:
-            reasons["windowed"] = "there is no window"
+            reasons["windowed"] = "has no effect: there is no window"
         return reasons
 
     def config(self, vocab_size: int) -> DecoderConfig:
@@ -160,12 +161,14 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _context_of_a_language(self) -> Recipe:
         if self.data.clinic is not None and "context" in self.model.model_fields_set:
-            raise ValueError("model.context has no effect: it is the longest sentence of the clinic language")
+            raise WithoutEffect("model.context", "has no effect: it is the longest sentence of the clinic language")
         return self
 
     def toml(self) -> str:
         """The recipe as a TOML file, which ``read_recipe`` reads; what is not set, or has no effect, is left out."""
         values = _without_none(self.model_dump(mode="json"))
+        if self.training.optimizer.clip is None:
+            values["training"]["optimizer"]["clip"] = NONE
         if self.data.clinic is not None:
             del values["model"]["context"]
         return tomli_w.dumps(values)
@@ -179,14 +182,9 @@ def read_recipe(values: Mapping[str, Any], names: Mapping[str, str] | None = Non
     try:
         return Recipe.model_validate(values)
     except ValidationError as problem:
-        fault = problem.errors()[0]
-        key = ".".join(map(str, fault["loc"])) or "training"
-        said = visible((names or {}).get(key, key), keep="")
-        if fault["type"] == "extra_forbidden":
-            raise UserError(f'There is no setting "{said}".', "", did_you_mean(key, _keys(Recipe))) from None
-        given = "" if fault["type"] == "missing" else f" cannot be {visible(str(fault['input']), keep='')}"
-        message = fault["msg"].removeprefix("Value error, ")
-        raise UserError(f"{said}{given or ' is missing'}.", f"{message}.", "See glassformer train --help.") from None
+        keys = _keys(Recipe)
+        sections = sorted({key[:place] for key in keys for place, sign in enumerate(key) if sign == "."})
+        raise setting_fault(problem.errors()[0], names or {}, keys, sections) from None
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -198,9 +196,11 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise UserError(f"There is no file {name}.", "", "Give the path of a TOML file.") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"{name} cannot be read.", f"{problem}.", "Give the path of a TOML file.") from None
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # TOML's own errors, and numbers or nesting beyond what is read
         raise UserError(
-            f"{name} is not TOML.", f"{problem}.", "Write for example: [model] and below it d = 128"
+            f"{name} is not TOML.",
+            f"{visible(str(problem), keep='')}.",
+            "Write for example: [model] and below it d = 128",
         ) from None
 
 
@@ -233,9 +233,10 @@ def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+        read = tomllib.loads(f"v = {text}")
+    except (ValueError, RecursionError):
         return text
+    return read["v"] if len(read) == 1 else text  # a line break in it would begin another setting
 
 
 def _keys(model: type[BaseModel], before: str = "") -> list[str]:

@@ -15,6 +15,8 @@ LIMIT = 1 << 25
 """Tokens of a training stream that are looked at, at most: their characters are held in memory."""
 
 _BEGIN, _END = 0x110000, 0x110001  # beyond the last character of Unicode
+_CUT = 0xFFFD  # what stands for a part of a character
+_LONGEST = 4  # bytes of a character, and so tokens, at most
 _PIECE = 1 << 20  # tokens that are spelled at a time
 
 Codes = NDArray[np.uint32]
@@ -31,7 +33,7 @@ def in_characters(
     m = min(len(stream), LIMIT)
     pieces = (stream.tokens(first, min(first + _PIECE, m)) for first in range(0, m, _PIECE))
     train = np.concatenate([*_spelled(tokenizer, pieces), np.zeros(0, np.uint32)])
-    asked = _asked(tokenizer, batches)
+    asked = _asked(tokenizer, stream, batches)
     known = np.unique(np.concatenate([train, asked]))
     begin = int(np.searchsorted(known, _BEGIN)) if _BEGIN in known else None
     ids = np.searchsorted(known, train)
@@ -39,12 +41,16 @@ def in_characters(
     return len(known), TokenStream(ids, starts, begin), [labels(np.searchsorted(known, asked)[None], begin)]
 
 
-def _asked(tokenizer: Tokenizer, batches: Sequence[Batch]) -> Codes:
+def _asked(tokenizer: Tokenizer, stream: TokenStream, batches: Sequence[Batch]) -> Codes:
     """What the scored positions of ``batches`` read and predict; of the first token, which is only read, one character."""
     tokens = np.concatenate([batch.tokens.ravel() for batch in batches])
     targets = np.concatenate([batch.targets.ravel() for batch in batches])
     last = int(np.flatnonzero(np.concatenate([batch.scored.ravel() for batch in batches]))[-1])
     first = np.concatenate(list(_spelled(tokenizer, [tokens[:1]])))
+    if _CUT in first:
+        # Only a text that is cut by position begins so, and then with the last token of the training text.
+        last_ones = stream.tokens(max(0, len(stream) - _LONGEST), len(stream))
+        first = np.concatenate(list(_spelled(tokenizer, [last_ones])))
     rest = np.concatenate(list(_spelled(tokenizer, [np.append(tokens[1 : last + 1], targets[last])])))
     return np.concatenate([first[-1:], rest])
 
@@ -62,7 +68,6 @@ def _spelled(tokenizer: Tokenizer, pieces: Iterable[Ids]) -> Iterator[Codes]:
             if numbers and numbers[0] in marks:
                 # What is left of a character that the mark cut short is one that cannot be read.
                 yield _codes(decoder.decode(b"", final=True))
-                decoder.reset()
                 yield np.array([marks[numbers[0]]], np.uint32)
             yield _codes(decoder.decode(b"".join(table[id] for id in numbers)))
     yield _codes(decoder.decode(b"", final=True))

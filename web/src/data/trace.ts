@@ -39,7 +39,7 @@ export function decodeTensor(base64: string, dtype: string): Float64Array {
   throw new Error(`unknown number format ${dtype}`);
 }
 
-const SCHEMA = 1;
+const SCHEMA = 2;
 
 /** The trace that this document carries; throws an `Error` with a sentence for the reader when there is none. */
 export function traceOfDocument(document: Document): Trace {

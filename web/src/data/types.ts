@@ -69,7 +69,10 @@ export interface QuantityInfo extends Bilingual {
 
 export interface Statement {
   target: string;
-  /** "" forward, "grad" a contribution to the target's gradient, "new" the target after the update. */
+  /**
+   * "" the target itself, "grad" a contribution to its gradient, "new" the target after the update. A statement belongs
+   * to the update when its face is "new" or its target is of kind "optimizer state".
+   */
   face: "" | "grad" | "new";
   letters: Axis[];
   expr: Expr;
@@ -128,6 +131,29 @@ export interface UpdateGroup {
   alone: number;
 }
 
+/** What one group of parameters did to the loss. */
+export interface Share {
+  group: string;
+  members: string[];
+  /** First-order change. */
+  predicted: number;
+  /** Exact change when only this group is updated. */
+  alone: number;
+  /** Its share of the exact change of all together. */
+  shapley: number;
+  /** Standard error of the share: 0 where every set of groups was evaluated. */
+  error: number;
+}
+
+export interface Attribution {
+  by: "tensor" | "part" | "block";
+  shares: Share[];
+  evaluations: number;
+  /** Null where every set of groups was evaluated, else how many random orders. */
+  orders: number | null;
+  seed: number | null;
+}
+
 export interface Update {
   eta: number;
   loss: number;
@@ -137,6 +163,14 @@ export interface Update {
   joint_loss: number;
   sequential: { loss: number; different: string[] };
   line: { eta: number[]; loss: number[] };
+  /** The part of the change that first order does not see. */
+  missed: number | null;
+  /** Null where a file of schema 1 was written again. */
+  attribution: Attribution | null;
+  /** What happened to the attention to the first token and to the probability of the target. */
+  watched: { id: string; index: number[]; before: number; after: number }[];
+  /** Parameters with equal gradients, and how far apart those are after the step. */
+  coincidences: { a: string; b: string; apart_after: number | null }[];
 }
 
 /** Token texts to show in place of those of the vocabulary. */

@@ -14,30 +14,20 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
-import { NotRecorded, type Pace, type Recorded, Refused, keysIn, paceOf, ruleFor } from "./recorded.ts";
-import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf, wrongOrder } from "./program.ts";
+import { NotRecorded, type Pace, type Recorded, Refused, keysIn, linesFrom, paceOf } from "./recorded.ts";
+import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { namesIn } from "./tree.ts";
+import { type Passes, type Sequential, type Statements, compilePasses, differ, firstOrder, squares } from "./trials.ts";
 
 export { NotRecorded, Refused } from "./recorded.ts";
+export type { Sequential } from "./trials.ts";
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
+const OPTIMIZER = "optimizer state";
 const LOSS = "loss.L";
 const [TOKENS, TARGETS, SCORED] = ["embed.t", "loss.y", "loss.scored"];
 /** Milliseconds of computing before the page gets a turn. */
 const SLICE = 8;
-
-export interface Sequential {
-  /** The loss afterwards. */
-  loss: number;
-  /** The parameters whose new values differ from those of the joint update. */
-  different: string[];
-  /** The new values by id. */
-  values: Map<string, Float64Array>;
-}
-
-interface Passes {
-  forward: Step[];
-  wrongOrder: Step[];
-}
 
 export class Engine {
   /** Every key with a value: ids in the order of the header, then `id.grad`, `id.new`, `id.after`. */
@@ -45,12 +35,17 @@ export class Engine {
   readonly pace: Pace;
   /** Ids of the parameters that the update changes. */
   readonly parameters: readonly string[];
+  /** Every parameter steps against its own gradient: no moments, no clipping, no decay. */
+  readonly plainDescent: boolean;
   private readonly store: Store;
   private readonly infos: Map<string, QuantityInfo>;
   /** Ids from which everything is computed. */
   private readonly leaves: readonly string[];
   private compiled: Step[] | undefined;
-  private readonly statements: { forward: Statement[]; backward: Statement[]; update: Statement[] };
+  private readonly statements: Statements;
+  private compiledUpdate: Step[] | undefined;
+  /** Where nothing is computed at first: the lines of the update that can be read off recorded numbers, by key. */
+  private readonly lines: ReadonlyMap<string, Statement>;
   private probe: Passes | undefined;
   private explainer: Explainer | undefined;
   private finished = 0;
@@ -59,15 +54,21 @@ export class Engine {
   constructor(readonly header: Header, private readonly recorded: Recorded) {
     this.store = new Store(header.scalars);
     this.infos = new Map(header.quantities.map((quantity) => [quantity.id, quantity]));
-    const of = (face: string): Statement[] => header.statements.filter((statement) => statement.face === face);
-    this.statements = { forward: of(""), backward: of("grad"), update: of("new") };
-    this.parameters = this.statements.update.map((statement) => statement.target);
-    const defined = new Set(this.statements.forward.map((statement) => statement.target));
+    const kind = (id: string): string | undefined => this.infos.get(id)?.kind;
+    const ofUpdate = ({ face, target }: Statement): boolean => face === "new" || kind(target) === OPTIMIZER;
+    const of = (face: string): Statement[] => header.statements.filter((each) => each.face === face && !ofUpdate(each));
+    this.statements = { forward: of(""), backward: of("grad"), update: header.statements.filter(ofUpdate) };
+    const { forward, backward, update } = this.statements;
+    this.parameters = update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
+    this.plainDescent = update.every(
+      ({ target, expr }) => kind(target) !== "parameter" || namesIn(expr).every((name) => name === target),
+    );
+    const defined = new Set([...forward, ...update].filter(({ face }) => face === "").map(({ target }) => target));
     this.leaves = header.quantities.map(({ id }) => id).filter((id) => !defined.has(id));
-    this.pace = paceOf(this.operations(), this.leaves.find((id) => !recorded.has(id)));
+    this.pace = paceOf(this.operations(), this.leaves.find((id) => !recorded.has(id)), header.left_out !== undefined);
+    this.lines = this.pace === "live" ? new Map() : linesFrom(update, recorded);
     for (const quantity of header.quantities) this.declare(quantity.id, shapeOf(header, quantity));
     this.declare(keyOf(LOSS, "grad"), []);
-    const { forward, backward, update } = this.statements;
     for (const { target, face } of [...backward, ...update]) this.declare(keyOf(target, face), this.shape(target));
     for (const { target } of forward) this.declare(keyOf(target, "after"), this.shape(target));
     this.keys = [...this.store.tensors.keys()];
@@ -88,8 +89,8 @@ export class Engine {
       const numbers = this.recorded.get(key);
       if (numbers && numbers.length !== cells(shape)) throw new Error(`The trace holds a damaged ${key}.`);
       if (numbers) return this.pace === "recorded" ? numbers : numbers.slice();
-      const rule = this.pace === "live" ? undefined : ruleFor(key, this.statements.update, this.recorded);
-      return rule ? evaluateOnce(rule.expr, rule.letters, this.store, keyOf) : new Float64Array(cells(shape));
+      const line = this.lines.get(key);
+      return line ? evaluateOnce(line.expr, line.letters, this.store, keyOf) : new Float64Array(cells(shape));
     });
   }
 
@@ -107,6 +108,12 @@ export class Engine {
   private get steps(): Step[] {
     this.mayEdit();
     return (this.compiled ??= this.compile());
+  }
+
+  /** The lines of the update alone, over the same tensors. */
+  private get updateSteps(): Step[] {
+    this.mayEdit();
+    return (this.compiledUpdate ??= compileStatements(this.statements.update, this.store, keyOf));
   }
 
   /** Multiply-adds of one recomputation, roughly. */
@@ -154,7 +161,7 @@ export class Engine {
   holds(key: string): boolean {
     if (!this.has(key)) return false;
     if (this.pace === "live" || this.finished > 0 || key === keyOf(LOSS, "grad")) return true;
-    return this.recorded.has(key) || ruleFor(key, this.statements.update, this.recorded) !== undefined;
+    return this.recorded.has(key) || this.lines.has(key);
   }
 
   /** The numbers of a key, row-major; throws for a key without value, `NotRecorded` for one that the page lacks. */
@@ -287,21 +294,8 @@ export class Engine {
 
   // ---- the update
 
-  /** A second set of tensors (`id.probe`) for trying parameters out; compiled when first needed. */
   private passes(): Passes {
-    if (this.probe) return this.probe;
-    for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
-    this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
-    const [parameters, leaves] = [new Set(this.parameters), new Set(this.leaves)];
-    const own: Naming = (id, face) =>
-      face === "new" || parameters.has(id) && face === "" ? `${id}.probe` : face === "" && leaves.has(id) ? id : `${keyOf(id, face)}.probe`;
-    // The wrong order of updating reads the forward values of the run, but parameters as they stand.
-    const mixed: Naming = (id, face) => (face === "" && !parameters.has(id) ? id : own(id, face));
-    this.probe = {
-      forward: compileStatements(this.statements.forward, this.store, own),
-      wrongOrder: compileStatements(wrongOrder(this.statements.backward, this.statements.update), this.store, mixed),
-    };
-    return this.probe;
+    return (this.probe ??= compilePasses(this.store, this.statements, this.parameters, this.leaves));
   }
 
   private lossOf(passes: Passes): number {
@@ -316,22 +310,39 @@ export class Engine {
     return this.lossOf(passes);
   }
 
-  /** The loss at `theta - eta * gradient`, all parameters at once; never overflows on the way. */
+  /** The loss after the step of the optimizer at another learning rate; never overflows on the way. */
   lossAlong(eta: number): number {
-    const passes = this.passes();
-    for (const id of this.parameters) {
-      const [from, gradient, to] = [this.value(id), this.value(keyOf(id, "grad")), this.value(`${id}.probe`)];
-      for (let k = 0; k < to.length; k++) to[k] = from[k] - eta * gradient[k];
+    return this.atRate(eta, () => this.lossAfterOnly(this.parameters));
+  }
+
+  /**
+   * The slope of the loss along the step, by learning rate: first order per unit of it. NaN where a gradient is not here,
+   * and in a run that is never recomputed unless it descends plainly: minus the squared length of the gradient.
+   */
+  slope(): number {
+    const gradients = this.parameters.map((id) => keyOf(id, "grad"));
+    if (!gradients.every((key) => this.holds(key))) return NaN;
+    if (this.pace === "recorded") return this.plainDescent ? -squares(gradients.map((key) => this.value(key))) : NaN;
+    return this.atRate(1, () => this.parameters.reduce((total, id) => total + this.predicted(id), 0));
+  }
+
+  /** What `look` sees when the optimizer steps at `eta`; afterwards all numbers are what they were. */
+  private atRate<T>(eta: number, look: () => T): T {
+    const rate = this.store.scalar("eta");
+    const before = rate[0];
+    try {
+      rate[0] = eta;
+      for (const step of this.updateSteps) step();
+      return look();
+    } finally {
+      rate[0] = before;
+      for (const step of this.updateSteps) step();
     }
-    return this.lossOf(passes);
   }
 
   /** First-order change of the loss when this parameter is updated: the sum of gradient times step. */
   predicted(id: string): number {
-    const [from, gradient, to] = [this.value(id), this.value(keyOf(id, "grad")), this.value(keyOf(id, "new"))];
-    let change = 0;
-    for (let k = 0; k < to.length; k++) change += gradient[k] * (to[k] - from[k]);
-    return change;
+    return firstOrder(this.value(id), this.value(keyOf(id, "grad")), this.value(keyOf(id, "new")));
   }
 
   /** The wrong way: each parameter is changed as soon as its gradient is known, and later gradients read the change. */
@@ -340,10 +351,7 @@ export class Engine {
     for (const id of this.parameters) this.value(`${id}.probe`).set(this.value(id));
     for (const step of passes.wrongOrder) step();
     const values = new Map(this.parameters.map((id) => [id, this.value(`${id}.probe`).slice()]));
-    const different = this.parameters.filter((id) => {
-      const joint = this.value(keyOf(id, "new"));
-      return values.get(id)?.some((value, k) => Math.abs(value - joint[k]) > 1e-15 + 1e-12 * Math.abs(joint[k]));
-    });
+    const different = this.parameters.filter((id) => differ(values.get(id) ?? [], this.value(keyOf(id, "new"))));
     return { loss: this.lossOf(passes), different, values };
   }
 

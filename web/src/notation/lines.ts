@@ -38,7 +38,18 @@ function chain(...parts: string[]): string[] {
   return parts.filter((part, k) => k === 0 || part !== parts[k - 1]);
 }
 
-/** Writes arithmetic as plain text: `names` shortens ids, `digits` is how many are significant. */
+/**
+ * The letters of a sum and the positions of the terms shown, from 0. No positions where every term there is has its place
+ * in the sum: without a filter, and with nothing folded away.
+ */
+function positions(s: Series): [letters: string, places: string[]] {
+  const letters = s.of[3].map(([letter]) => letter);
+  if (s.of[4] === null && s.others === 0) return ["", []];
+  const places = s.terms.map(({ at }) => letters.map((letter) => String(at[letter])).join(","));
+  return letters.length === 1 ? [letters[0], places] : [`(${letters.join(",")})`, places.map((place) => `(${place})`)];
+}
+
+/** Writes arithmetic as plain text: `names` shortens ids, `digits` is how exact numbers are (`numerals.ts`). */
 export class TextWriter {
   constructor(
     private readonly names: ReadonlyMap<string, string>, private readonly words: Words, private readonly digits: number,
@@ -101,17 +112,21 @@ export class TextWriter {
     const smaller = `[${this.words.smaller(s.others)}`;
     if (s.of[1] === "max") {
       const shown = [...s.terms.map((term) => this.numeric(term)), ...(s.others > 0 ? [`${smaller}]`] : [])];
-      return [shown.length > 0 ? `max(${shown.join(", ")})` : this.number(s.value), this.vanishing(s, this.number(-Infinity))];
+      return [shown.length > 0 ? `max(${shown.join(", ")})` : this.number(s.value), this.remark(s, this.number(-Infinity))];
     }
     let text = s.terms.length > 0 ? added(s.terms.map((t) => ({ term: t.expr, frame: this.frame(t) })), this.names) : "0";
     if (s.others > 0) text += ` + ${smaller}: ${this.number(s.rest)}]`;
     if (s.of[1] === "mean" && s.terms.length > 0) text = `(${text}) / ${s.count}`;
-    return [text, this.vanishing(s, "0")];
+    return [text, this.remark(s, "0")];
   }
 
-  private vanishing(s: Series, what: string): string {
-    if (s.zeros > 0) return `   (${this.words.vanish(s.zeros, what)})`;
-    return s.terms.length > 0 ? "" : `   (${this.words.noTerms})`;
+  /** Where the terms shown stand, when they are not all there are; and how many are `what` and not shown. */
+  private remark(s: Series, what: string): string {
+    const [letters, places] = positions(s);
+    const told = places.length > 0 ? [`${letters} = ${places.join(", ")}`] : [];
+    if (s.zeros > 0) told.push(this.words.vanish(s.zeros, what));
+    if (told.length === 0 && s.terms.length === 0) told.push(this.words.noTerms);
+    return told.length > 0 ? `   (${told.join("; ")})` : "";
   }
 }
 

@@ -3,29 +3,27 @@
 export const MINUS = "−";
 export const DIGITS = 6;
 
-/** The significant digits of `|x|` (finite, not zero) without trailing zeros, and the exponent of the first. */
-function significant(x: number, digits: number | null): [digits: string, exponent: number] {
-  const text = digits === null ? Math.abs(x).toExponential() : Math.abs(x).toExponential(digits - 1);
-  const [mantissa, exponent] = text.split("e");
-  return [mantissa.replace(".", "").replace(/0+$/, ""), Number(exponent)];
-}
-
 /** `|x|` (finite) as a decimal numeral and, where it is written in powers of ten, the exponent. */
 function parts(x: number, digits: number | null): [numeral: string, exponent: number | null] {
   if (x === 0) return ["0", null];
-  if (Number.isInteger(x) && Math.abs(x) < 1e15) return [String(Math.abs(x)), null];
-  const [found, exponent] = significant(x, digits);
+  const size = Math.abs(x);
+  if (Number.isInteger(x) && size < 1e15) return [String(size), null];
+  // Twenty decimals never round a number up to the next power of ten, where fewer would.
+  const exponent = Number((digits === null ? size.toExponential() : size.toExponential(20)).split("e")[1]);
   if (exponent < -4 || exponent >= (digits ?? 15)) {
-    return [found.length === 1 ? found : `${found[0]}.${found.slice(1)}`, exponent];
+    const [mantissa, power] = (digits === null ? size.toExponential() : size.toExponential(digits - 1)).split("e");
+    return [withoutZeros(mantissa), Number(power)];
   }
-  if (exponent < 0) return ["0." + "0".repeat(-exponent - 1) + found, null];
-  const whole = found.slice(0, exponent + 1).padEnd(exponent + 1, "0");
-  return [found.length > exponent + 1 ? `${whole}.${found.slice(exponent + 1)}` : whole, null];
+  return [digits === null ? String(size) : withoutZeros(size.toFixed(Math.max(digits, digits - 1 - exponent))), null];
+}
+
+function withoutZeros(decimal: string): string {
+  return decimal.includes(".") ? decimal.replace(/\.?0+$/, "") : decimal;
 }
 
 /**
- * `x` as plain text: `−0.258632`, `1.5e−8`, `−∞`; whole numbers below 1e15 in full. Six significant digits by default;
- * `null` gives the shortest numeral that reads back as `x`.
+ * `x` as plain text: `−0.258632`, `1.5e−8`, `−∞`; whole numbers below 1e15 in full. Six digits by default: six decimals,
+ * and in numbers below 0.1 six significant digits. `null` gives the shortest numeral that reads back as `x`.
  */
 export function numberText(x: number, digits: number | null = DIGITS): string {
   if (Number.isNaN(x)) return "NaN";

@@ -11,11 +11,14 @@ const MOST_OPERATIONS = 1e9;
 /** "live": recompute on every edit; "deferred": in slices, a moment later; "recorded": never, the model is too large. */
 export type Pace = "live" | "deferred" | "recorded";
 
-/** The pace of a run; `missing` is a leaf whose numbers are not there. Throws an `Error` where a small run lacks one. */
-export function paceOf(operations: number, missing: string | undefined): Pace {
+/**
+ * The pace of a run. `missing` is a leaf whose numbers are not there; throws an `Error` where a small run lacks one though
+ * its page says of nothing that it was `leftOut`.
+ */
+export function paceOf(operations: number, missing: string | undefined, leftOut: boolean): Pace {
   if (operations > MOST_OPERATIONS) return "recorded";
   if (missing === undefined) return operations <= LIVE_OPERATIONS ? "live" : "deferred";
-  if (operations > LIVE_OPERATIONS) return "recorded";
+  if (leftOut || operations > LIVE_OPERATIONS) return "recorded";
   throw new Error(`The trace holds no numbers for ${missing}, from which everything is computed.`);
 }
 
@@ -34,10 +37,17 @@ export class NotRecorded extends Error {
 
 export type Reason = "tooLarge" | "oneRow" | "noToken" | "noCell" | "notFinite" | "noRow" | "rowCount" | "notLeaf";
 
-/** The rule of an update whose operands are all recorded: it costs little, so its result need not be recorded too. */
-export function ruleFor(key: string, rules: readonly Statement[], recorded: Recorded): Statement | undefined {
-  const rule = rules.find(({ target, face }) => keyOf(target, face) === key);
-  return rule && keysIn(rule.expr).every((each) => recorded.has(each)) ? rule : undefined;
+/**
+ * The lines of an update that can be computed from recorded numbers, by their key: they cost little, so their results
+ * need not be recorded too. `update` is in an order in which every line reads only earlier ones.
+ */
+export function linesFrom(update: readonly Statement[], recorded: Recorded): Map<string, Statement> {
+  const lines = new Map<string, Statement>();
+  for (const line of update) {
+    const ready = keysIn(line.expr).every((key) => recorded.has(key) || lines.has(key));
+    if (ready) lines.set(keyOf(line.target, line.face), line);
+  }
+  return lines;
 }
 
 /** An edit that cannot be: why, for programs in English, for readers by `reason`. */

@@ -25,6 +25,11 @@ export function children(e: Expr): Expr[] {
   }
 }
 
+/** The quantities that `e` reads, each as often as it is read. */
+export function namesIn(e: Expr): string[] {
+  return [...(e[0] === "ref" ? [e[1]] : []), ...children(e).flatMap(namesIn)];
+}
+
 /** `e` with its direct subexpressions replaced, same number and order as `children`. */
 export function rebuild(e: Expr, parts: Expr[]): Expr {
   switch (e[0]) {

@@ -42,6 +42,7 @@ const TITLES: Record<string, Bilingual> = {
   final_norm: { en: "Final norm", zh: "最终归一化" },
   head: { en: "Output head", zh: "输出头" },
   loss: { en: "Loss", zh: "损失" },
+  optimizer: { en: "Optimizer", zh: "优化器" },
 };
 
 export function refsOf(expr: Expr): Ref[] {
@@ -64,11 +65,12 @@ export function keysRead(statement: Statement): string[] {
 const INNER = /\.qk_norm$/;
 
 /**
- * The part of a quantity. What a block says itself is the end of a stretch of it (dropout, then the sum), so the sum
- * that comes next names the part: `blocks.0.kept_O` belongs to `blocks.0.R`.
+ * The part of a quantity; all lines of the optimizer are one. What a block says itself is the end of a stretch of it
+ * (dropout, then the sum), so the sum that comes next names the part: `blocks.0.kept_O` belongs to `blocks.0.R`.
  */
 function partId(at: number, quantities: readonly QuantityInfo[]): string {
-  const { path, id } = quantities[at];
+  const { path, id, kind } = quantities[at];
+  if (kind === "optimizer state") return "optimizer";
   if (!/^blocks\.\d+$/.test(path)) return path.replace(INNER, "") || id;
   const sum = quantities.slice(at).find((each) => each.path === path && (each.name === "R" || each.name === "X"));
   return sum?.id ?? id;

@@ -35,7 +35,10 @@ export function short(x: number, digits: number): string {
   // A number that is short by itself (0.7) is written as it is.
   const exact = String(x);
   const decimals = exact.includes("e") ? Infinity : exact.length - exact.indexOf(".") - 1;
-  return (decimals < digits ? exact : x.toFixed(digits)).replace("-", MINUS);
+  if (decimals < digits) return exact.replace("-", MINUS);
+  // At full length as many digits as explanations have (`numerals.ts`): six significant ones below 0.1, too.
+  const small = digits < 6 ? 0 : -1 - Math.floor(Math.log10(size));
+  return x.toFixed(digits + Math.max(0, small)).replace("-", MINUS);
 }
 
 /** A number in as many digits as identify it. */

@@ -3,6 +3,7 @@ import type { QuantityInfo, Statement } from "../data/types.ts";
 import { cellsOf, keyOf, splitKey, type AnyFace } from "../state/keys.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import type { View } from "../state/store.ts";
+import { keysRead } from "../state/structure.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { Formula, LazyTex, Tex, useNear } from "./formula.tsx";
 import { HeadChoice, Matrix } from "./matrix.tsx";
@@ -14,6 +15,10 @@ export function keysIn(view: View, quantity: QuantityInfo, session: Session): { 
     const key = keyOf(quantity.id, face);
     return engine.has(key) ? key : undefined;
   };
+  if (quantity.kind === "optimizer state") {
+    const moved = having("new");
+    return view === "update" ? { key: quantity.id, ...(moved === undefined ? {} : { second: moved }) } : null;
+  }
   const after = quantity.kind === "parameter" ? having("new") : having("after");
   if (view === "gradient") {
     const key = having("grad");
@@ -35,7 +40,8 @@ function shapeText(quantity: QuantityInfo, session: Session): string {
 
 /** The statements that make what a view shows. */
 function statementsIn(view: View, quantity: QuantityInfo, session: Session): Statement[] {
-  const face = view === "gradient" ? "grad" : "";
+  const moved = view === "update" && (session.structure.madeBy.get(keyOf(quantity.id, "new")) ?? []).length > 0;
+  const face = view === "gradient" ? "grad" : moved ? "new" : "";
   const numbers = session.structure.madeBy.get(keyOf(quantity.id, face)) ?? [];
   return numbers.map((number) => session.header.statements[number]);
 }
@@ -47,7 +53,7 @@ export function formulaOf(statement: Statement): string {
 function Formulas({ view, quantity }: { view: View; quantity: QuantityInfo }) {
   const session = useSession();
   const { t } = useSpeech();
-  if (view === "update") return null;
+  if (view === "update" && quantity.kind === "parameter" && session.engine.plainDescent) return null;
   const statements = statementsIn(view, quantity, session);
   const several = statements.length > 1;
   return (
@@ -61,17 +67,31 @@ function Formulas({ view, quantity }: { view: View; quantity: QuantityInfo }) {
   );
 }
 
-/** θ − η · gradient = new: the update of one parameter in its three tensors. */
+interface Column {
+  id: string;
+  face: AnyFace;
+  before: string | null;
+}
+
+/** What the new value of a parameter is computed from, and the new value. */
+function columnsOf({ id }: QuantityInfo, session: Session): Column[] {
+  const old: Column = { id, face: "", before: null };
+  if (session.engine.plainDescent) {
+    return [old, { id, face: "grad", before: "-\\,\\eta\\,\\cdot" }, { id, face: "new", before: "=" }];
+  }
+  const numbers = session.structure.madeBy.get(keyOf(id, "new")) ?? [];
+  const read = new Set(numbers.flatMap((number) => keysRead(session.header.statements[number])));
+  const others = [...read].filter((key) => key !== id).map((key): Column => ({ ...splitKey(key), before: "," }));
+  return [old, ...others, { id, face: "new", before: "\\to" }];
+}
+
+/** The update of one parameter in its tensors: θ − η · gradient = new for plain gradient descent. */
 function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
   const session = useSession();
-  const columns: { face: AnyFace; before: string | null }[] = [
-    { face: "", before: null },
-    { face: "grad", before: "-\\,\\eta\\,\\cdot" },
-    { face: "new", before: "=" },
-  ];
+  const columns = columnsOf(quantity, session);
   return (
     <div class="update-row">
-      {columns.map(({ face, before }) => (
+      {columns.map(({ id, face, before }) => (
         <>
           {before !== null && (
             <span class="update-sign">
@@ -80,9 +100,9 @@ function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
           )}
           <figure>
             <figcaption>
-              <Tex tex={tensorTex(session, quantity.id, face)} />
+              <Tex tex={tensorTex(session, id, face)} />
             </figcaption>
-            <Matrix keyName={keyOf(quantity.id, face)} />
+            <Matrix keyName={keyOf(id, face)} />
           </figure>
         </>
       ))}
@@ -117,7 +137,7 @@ export function Card({ quantity, view, level: Title }: CardProps) {
     `card k-${kind.replace(" ", "-")}`,
     chosen ? "chosen" : "",
     large ? "large" : "",
-    view === "update" ? "wide" : "",
+    view === "update" && quantity.kind === "parameter" ? "wide" : "",
   ];
   return (
     <article
@@ -141,7 +161,7 @@ export function Card({ quantity, view, level: Title }: CardProps) {
       <Formulas view={view} quantity={quantity} />
       <HeadChoice quantity={quantity} />
       {near || chosen ? (
-        view === "update" ? (
+        view === "update" && quantity.kind === "parameter" ? (
           <UpdateRow quantity={quantity} />
         ) : (
           <Matrix keyName={keys.key} secondKey={keys.second} />

@@ -1,6 +1,5 @@
 /** One update: what it changed, what first order had promised, and what the wrong order would have given. */
 import { useMemo, useState } from "preact/hooks";
-import type { Update } from "../data/types.ts";
 import { flatOf, keyOf } from "../state/keys.ts";
 import { tokenText } from "../state/leaves.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
@@ -41,16 +40,8 @@ function computeUpdate({ engine, header }: Session): UpdateNumbers {
     joint,
     sequential: engine.sequential(),
     line: { eta, loss: eta.map((each) => engine.lossAlong(each)) },
-    slope: slopeOf(engine),
+    slope: engine.slope(),
   };
-}
-
-/** Minus the squared length of the whole gradient. */
-function slopeOf(engine: Session["engine"]): number {
-  if (engine.parameters.some((id) => !engine.holds(keyOf(id, "grad")))) return NaN;
-  let squares = 0;
-  for (const id of engine.parameters) for (const x of engine.value(keyOf(id, "grad"))) squares += x * x;
-  return -squares;
 }
 
 /** Figures of a header: null stands for what left the range of numbers. */
@@ -58,26 +49,21 @@ function number(x: number | null): number {
   return x ?? Number.NaN;
 }
 
-function withNumbers({ groups, predicted, exact, joint_loss, sequential, line, eta }: Update): Update {
-  return {
-    eta,
-    loss: 0,
-    groups: groups.map(({ id, predicted: first, alone }) => ({ id, predicted: number(first), alone: number(alone) })),
-    predicted: number(predicted),
-    exact: number(exact),
-    joint_loss: number(joint_loss),
-    sequential: { ...sequential, loss: number(sequential.loss) },
-    line: { eta: line.eta, loss: line.loss.map(number) },
-  };
-}
-
 function recordedUpdate({ header, engine }: Session): UpdateNumbers | null {
-  if (!header.update) return null;
-  const update = withNumbers(header.update);
-  const { groups, predicted, exact, joint_loss: joint, sequential, line } = update;
-  const slope = slopeOf(engine);
-  // Where the page does not hold every gradient: a step of plain descent promises just that much.
-  return { groups, predicted, exact, joint, sequential, line, slope: Number.isNaN(slope) ? predicted / update.eta : slope };
+  const { update } = header;
+  if (!update) return null;
+  const joint = number(update.joint_loss);
+  // First order is proportional to the learning rate, so its promise says the slope.
+  const promised = number(update.predicted) / update.eta;
+  return {
+    groups: update.groups.map(({ id, predicted, alone }) => ({ id, predicted: number(predicted), alone: number(alone) })),
+    predicted: number(update.predicted),
+    exact: number(update.exact),
+    joint,
+    sequential: { ...update.sequential, loss: number(update.sequential.loss) },
+    line: { eta: update.line.eta, loss: update.line.loss.map(number) },
+    slope: Number.isFinite(promised) ? promised : engine.slope(),
+  };
 }
 
 /** Cells worth watching: the coefficient a₂₁ of small runs, the probabilities of the scored rows, the loss. */
@@ -162,7 +148,7 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
       <thead>
         <tr>
           <th scope="col">{t("parameter")}</th>
-          <th scope="col">{t("predicted")}</th>
+          <th scope="col">{t(session.engine.plainDescent ? "predicted" : "predictedStep")}</th>
           <th scope="col">{t("exactAlone")}</th>
         </tr>
       </thead>
@@ -194,6 +180,72 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
         </tr>
       </tfoot>
     </table>
+  );
+}
+
+/** The exact change shared out among groups of parameters, as it was recorded. */
+function Shares() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const edited = useStore((state) => state.edited);
+  const { update } = session.header;
+  const { attribution } = update ?? {};
+  if (!update || !attribution) return null;
+  const sampled = attribution.orders !== null;
+  return (
+    <table class="figures shares">
+      <caption>
+        {t("shares")} {edited && t("beforeEdit")}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">{t(attribution.by === "tensor" ? "parameter" : "group")}</th>
+          <th scope="col">{t("share")}</th>
+          {sampled && <th scope="col">±</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {attribution.shares.map(({ group, members, shapley, error }) => (
+          <tr key={group}>
+            <th scope="row" title={members.join(" ")}>
+              {attribution.by === "tensor" ? <Tex tex={tensorTex(session, group)} /> : group}
+            </th>
+            <td class="digits">{short(number(shapley), 6)}</td>
+            {sampled && <td class="digits">{rough(number(error))}</td>}
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">{t("allTogether")}</th>
+          <td class="digits">{short(number(update.exact), 6)}</td>
+          {sampled && <td />}
+        </tr>
+        <tr>
+          <th scope="row">{t("missed")}</th>
+          <td class="digits">{short(number(update.exact) - number(update.predicted), 6)}</td>
+          {sampled && <td />}
+        </tr>
+      </tfoot>
+    </table>
+  );
+}
+
+/** Parameters whose gradients were equal in the trace. */
+function Coincidences() {
+  const session = useSession();
+  const { t } = useSpeech();
+  const edited = useStore((state) => state.edited);
+  return (
+    <>
+      {(session.header.update?.coincidences ?? []).map(({ a, b, apart_after: apart }) => (
+        <p class="quiet small" key={`${a} ${b}`}>
+          <Tex tex={tensorTex(session, a, "grad")} />, <Tex tex={tensorTex(session, b, "grad")} />:{" "}
+          {t(apart === 0 ? "sameGradient" : "sameByAccident", { apart: apart === null ? "?" : short(apart, 6) })}{" "}
+          {edited && t("beforeEdit")}
+        </p>
+      ))}
+    </>
   );
 }
 
@@ -239,6 +291,7 @@ export function UpdatePanel() {
   const { t } = useSpeech();
   const version = useStore((state) => state.version);
   const edited = useStore((state) => state.edited);
+  const busy = useStore((state) => state.busy);
   const [asked, setAsked] = useState(-1);
   const live = session.engine.pace === "live" || asked === version;
   const numbers = useMemo(
@@ -249,24 +302,26 @@ export function UpdatePanel() {
   return (
     <section class="update-panel" aria-label={t("update")}>
       <h2>{t("oneUpdate")}</h2>
-      <p class="note">{t("updateMeans")}</p>
-      <Formula tex={"\\theta^{\\text{new}} = \\theta - \\eta\\, \\bar\\theta"} />
+      <p class="note">{t(engine.plainDescent ? "updateMeans" : "optimizerMeans")}</p>
+      {engine.plainDescent && <Formula tex={"\\theta^{\\text{new}} = \\theta - \\eta\\, \\bar\\theta"} />}
       <div class="update-tables">
         <BeforeAfter />
         {numbers ? (
           <>
             <Groups numbers={numbers} />
+            <Shares />
+            <Coincidences />
             <figure>
-              <figcaption>{t("curve")}</figcaption>
+              <figcaption>{t(engine.plainDescent ? "curve" : "curveStep")}</figcaption>
               <Curve {...numbers.line} slope={numbers.slope} now={{ eta: engine.scalar("eta"), loss: numbers.joint }} />
-              <p class="quiet small">{t("curveMeans")}</p>
+              <p class="quiet small">{t(engine.plainDescent ? "curveMeans" : "curveStepMeans")}</p>
             </figure>
             <WrongOrder numbers={numbers} />
           </>
         ) : (
           engine.pace !== "recorded" && (<p>
             {t("updateAsk")}{" "}
-            <button type="button" onClick={() => setAsked(version)}>
+            <button type="button" disabled={busy} onClick={() => setAsked(version)}>
               {t("computeNow")}
             </button>
           </p>)

@@ -16,6 +16,7 @@ _RULE = (
 _ONE_COORDINATE = ("of the sums over a only a = c is left", "对 a 的求和只剩 a = c")
 _MEAN = ("a sum divided by d_k is a mean", "和除以 d_k 就是平均")
 _NORMALISED = ("a row divided by its root mean square is the normalised row", "行除以其均方根就是标准化后的行")
+_GAIN = ("coordinate c is multiplied by its gain, and nothing else", "坐标 c 只被乘以它的增益")
 
 QK_NORM_CHAINS: tuple[Chain, ...] = (
     Chain(
@@ -55,6 +56,14 @@ QK_NORM_CHAINS: tuple[Chain, ...] = (
             ),
             Step("", *_NORMALISED, ("Khat",)),
         ),
+    ),
+    Chain(
+        "qk-norm-scaled-queries", "gradient of the normalised queries", "标准化后查询的梯度", "",
+        (NORMALISED_QUERIES,), "Qhat", (Step("", *_GAIN),),
+    ),
+    Chain(
+        "qk-norm-scaled-keys", "gradient of the normalised keys", "标准化后键的梯度", "",
+        (NORMALISED_KEYS,), "Khat", (Step("", *_GAIN),),
     ),
     Chain(
         "qk-norm-query-gain", "gradient of the queries' gain", "查询增益的梯度", "", (NORMALISED_QUERIES,), "gamma_Q",

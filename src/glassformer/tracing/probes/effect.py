@@ -96,11 +96,11 @@ class AttentionEffect:
             _HEAD, _J, _TOKEN, same("A"), same("‖A v W_O‖"), same("A · ∂L/∂A"), words("ΔL, first order", "ΔL 一阶"),
             words("ΔL, measured", "ΔL 实测"), words("Δlogit", "Δ分数"),
         )  # fmt: skip
-        shown = [(h, j) for h in range(len(self.coefficient)) for j in np.flatnonzero(self.allowed)]
+        shown = [(h, j) for h in range(len(self.coefficient)) for j in map(int, np.flatnonzero(self.allowed))]
         order = sorted(shown, key=lambda at: -np.nan_to_num(abs(self.cells.loss[at])))
         arrays = (self.coefficient, self.norm, self.gradient_times_value, self.first_order)
         rows = (
-            (h, int(j), self.reading.text(j), *(cell(x[h, j]) for x in (*arrays, self.cells.loss, self.cells.logit)))
+            (h, j, self.reading.text(j), *(cell(x[h, j]) for x in (*arrays, self.cells.loss, self.cells.logit)))
             for h, j in order
         )
         title = words(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from ...errors import UserError
 from ...notation import REPLAY_FACTOR, Kind, Program
@@ -63,8 +63,10 @@ class PatchedRun:
             words("token", "Token"), words("logit before", "原分数"), words("patched", "替换后"), words("change", "变化"),
             words("p before", "原概率"), words("p patched", "替换后概率"),
         )  # fmt: skip
+        names = (self.reading.program.quantities[id].quantity for id in self.patched)
         marked = tuple(
-            (id, words_of(self.reading.program, id), float(np.abs(self._difference(id)).max())) for id in self.patched
+            (id, words(name.en, name.zh), float(np.abs(self._difference(id)).max()))
+            for id, name in zip(self.patched, names, strict=True)
         )
         law = (("replay", self.replay.largest, float(REPLAY_FACTOR), self.replay.cells),)
         law_columns = (
@@ -103,7 +105,7 @@ _NOTES = (
 )  # fmt: skip
 
 
-def patch(reading: Reading, patches: Mapping[str, Any]) -> PatchedRun:
+def patch(reading: Reading, patches: Mapping[str, ArrayLike | Change]) -> PatchedRun:
     """Run the model with quantities replaced: ``patches`` maps a name to numbers or to a function of the tensor.
 
     Numbers have the shape of the quantity (no batch axis), or are a single one for every cell; those of another run's
@@ -120,7 +122,7 @@ def patch(reading: Reading, patches: Mapping[str, Any]) -> PatchedRun:
     program = reading.program
     before = watch(reading)
     asked = {program.resolve(name): value for name, value in patches.items()}
-    changes = {id: _change(program, id, value, before[id]) for id, value in asked.items() if _may(program, id, before)}
+    changes = {id: _change(program, id, value) for id, value in asked.items() if _may(program, id, before)}
     values = watch(reading, changes)
     for id in changes:
         _check_values(id, values[id])
@@ -152,7 +154,7 @@ def _may(program: Program, id: str, before: Mapping[str, Array]) -> bool:
     return True
 
 
-def _change(program: Program, id: str, value: Any, before: Array) -> Change:
+def _change(program: Program, id: str, value: ArrayLike | Change) -> Change:
     if callable(value):
         return value
     numbers, shape = np.asarray(value, dtype=np.float64), program.shape(id)
@@ -173,9 +175,3 @@ def _check_values(id: str, numbers: Array) -> None:
         raise UserError(
             f"The patch for {id} leaves a row without any position to read.", "A softmax needs one finite score.", ""
         )
-
-
-def words_of(program: Program, id: str) -> str:
-    """Both names of a quantity."""
-    quantity = program.quantities[id].quantity
-    return f"{quantity.en} · {quantity.zh}"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 Words: TypeAlias = Mapping[str, str]
-Cell: TypeAlias = str | int | float | bool | None
+Cell: TypeAlias = str | int | float | bool | Words | None
 Provenance: TypeAlias = Literal["constructed", "computed", "measured", "sampled"]
 Status: TypeAlias = Literal["definition", "derivation", "intuition", "example"]
 
@@ -31,7 +31,7 @@ def same(text: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of ``columns``. A cell is a text, a number, or None where there is nothing to measure."""
+    """Rows of ``columns``. A cell is a text (in both languages, or data), a number, or None: nothing to measure."""
 
     title: Words
     columns: tuple[Words, ...]
@@ -99,7 +99,7 @@ def strict(value: Any) -> Any:
     return value
 
 
-def cell(x: float) -> float | None:
+def cell(x: Any) -> float | None:
     """A number for a table, None where it is not one (nothing could be measured)."""
     # Zero has no sign for a reader: the difference of two equal numbers divided by a negative one would print as -0.
     return float(x) + 0.0 if math.isfinite(x) else None

@@ -159,7 +159,9 @@ def score_variance(reading: Reading, tokens: Sequence[int] | None = None) -> Sco
         parts = [_window(seen, ids_read[k], k, key_heads(config, k)) for k in range(config.blocks)]
         layers = [_added(a, b) for a, b in zip(layers, parts, strict=True)] if layers else parts
     d_k = config.layers[0].attention.d_k
-    before, after = (np.stack([part[which].variance for part in layers]) for which in (0, 1))
+    before, after = (
+        np.stack([part.variance for part in parts]) for parts in zip(*(x[:2] for x in layers), strict=True)
+    )
     independent = [independent_variance(q, k) for _, _, q, k, _ in layers]
     return ScoreVariance(
         reading=reading, d_k=d_k, pairs=layers[0][0].count, windows=len(starts),
