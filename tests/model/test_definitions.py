@@ -46,6 +46,20 @@ def test_every_quantity_of_a_block_knows_its_layer_and_no_other_has_one(name: st
         assert {id: p.layer for id, p in placed.items()} == layers
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_folded_depends_on_parameters_is_read_and_has_no_gradient_of_its_own(name: str) -> None:
+    """And nothing else is: whoever asks for a gradient that is not there is told the right reason."""
+    program = definitions(ALL[name], 4, dropout=True)
+    moved = {id for id, placed in program.quantities.items() if placed.quantity.kind is Kind.PARAMETER}
+    read: set[str] = set()
+    for s in program.forward:
+        operands = {part.name for part in walk(s.expr) if isinstance(part, Ref)}
+        read |= operands
+        moved |= {s.target} if operands & moved else set()
+    expected = {id for id in moved & read if not program.contributions(id)}
+    assert {id for id, placed in program.quantities.items() if placed.quantity.folded} == expected
+
+
 @pytest.fixture(scope="module", params=ALL)
 def case(request: pytest.FixtureRequest) -> tuple[Program, Recorded]:
     config = ALL[request.param]

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from decoders import Inputs, Recorded, Recorder, record
+from glassformer.errors import UserError
 from glassformer.model import definitions, toy24_inputs, toy24_model
 from glassformer.model.toy24 import CONFIG, ETA, TARGET, TEXTS, TOKENS, VOCABULARY
 from glassformer.notation import run
@@ -54,6 +55,12 @@ def agree(name: str, mine: Any, reference: Any) -> None:
 
 def test_it_has_24_parameters() -> None:
     assert sum(p.numel() for p in toy24_model().parameters()) == 24
+
+
+def test_it_reads_up_to_eight_tokens() -> None:
+    assert toy24_model()(torch.tensor([[0, 1] * 4])).logits.shape == (1, 8, 3)
+    with pytest.raises(UserError, match="9 tokens"):
+        toy24_model()(torch.tensor([[0, 1, 2] * 3]))
 
 
 def test_its_input_is_a_b_and_only_the_last_row_is_scored() -> None:

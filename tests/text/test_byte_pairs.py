@@ -78,7 +78,7 @@ def test_the_specials_are_the_last_three_ids_and_left_out_by_decoding() -> None:
     n = TOKENIZER.vocab_size
     assert TOKENIZER.specials == (n - 3, n - 2, n - 1)
     assert TOKENIZER.end_of_text == n - 2
-    assert TOKENIZER.decode([n - 3, *TOKENIZER.ids("患者"), n - 2, n - 1]) == "患者"
+    assert TOKENIZER.decode([n - 3, *TOKENIZER.ids("患者").tolist(), n - 2, n - 1]) == "患者"
     assert isinstance(TOKENIZER, Tokenizer)
 
 

@@ -22,6 +22,9 @@ from glassformer.training.recipe import (
 )
 from recipes import nested, recipes
 
+# Where annotations are executed, which item of a list is checked is drawn by chance, also inside a strategy.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+
 STEPS = {"training": {"steps": 1}}
 
 

@@ -75,7 +75,7 @@ class Embedding(nn.Module):
         self.dropout = Dropout(config.dropout.embedding, dropout.EMBEDDED, at)
 
     def forward(
-        self, t: Int[Tensor, "b i"], say: Say, start: int = 0, same: Bool[Tensor, "b i j"] | None = None
+        self, t: Int[Tensor, "b i"], say: Say, start: int, same: Bool[Tensor, "b i j"] | None
     ) -> tuple[Float[Tensor, "b i r"], Int[Tensor, "... i"] | None]:
         """``t (b, i)`` int64 to ``X (b, i, r)``, and the positions unless the model has none.
 

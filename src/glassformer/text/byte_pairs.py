@@ -34,6 +34,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from ..errors import UserError
 from .merges import Merge, learn
 from .tokens import BEGIN, END, PAD, Ids, Specials, Tokens, checked_ids, utf8
+from .visible import visible
 
 LONGEST = 32
 _EAST = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
@@ -136,7 +137,7 @@ class BytePairTokenizer:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError) as problem:
             raise UserError(
                 "This is not a byte pair tokenizer of this kind.",
-                f"Reading tokenizer.json: {type(problem).__name__}: {problem}.",
+                f"Reading tokenizer.json: {type(problem).__name__}: {visible(str(problem), keep='')}.",
                 "Use the tokenizer.json that was saved together with the model.",
             ) from problem
 

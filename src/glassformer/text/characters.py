@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models
 
 from ..errors import UserError
 from .tokens import BEGIN, END, PAD, Ids, Specials, Tokens, checked_ids, utf8
-from .visible import character_name
+from .visible import character_name, visible
 
 _ABSENT_PARTS = ("normalizer", "pre_tokenizer", "post_processor")
 
@@ -74,7 +74,7 @@ class CharacterTokenizer:
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             raise UserError(
                 "This is not a tokenizer with one token per character.",
-                f"Reading tokenizer.json: {type(problem).__name__}: {problem}.",
+                f"Reading tokenizer.json: {type(problem).__name__}: {visible(str(problem), keep='')}.",
                 "Use the tokenizer.json that was saved together with the model.",
             ) from problem
 

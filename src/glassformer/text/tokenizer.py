@@ -10,6 +10,7 @@ from ..errors import UserError
 from .byte_pairs import BytePairTokenizer
 from .characters import CharacterTokenizer
 from .tokens import Ids, Specials, Tokens
+from .visible import visible
 from .words import WordTokenizer
 
 __all__ = ["Specials", "Tokenizer", "Tokens", "prompt_ids", "read_tokenizer", "tokenizer_config"]
@@ -71,7 +72,7 @@ def read_tokenizer(json_text: str | bytes) -> Tokenizer:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise UserError(
             "tokenizer.json is damaged.",
-            f"{type(problem).__name__}: {problem}.",
+            f"{type(problem).__name__}: {visible(str(problem), keep='')}.",
             "Use the tokenizer.json that was saved together with the model.",
         ) from problem
     if kind == "WordPiece":

@@ -61,7 +61,7 @@ class WordTokenizer:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise UserError(
                 "This is not a tokenizer with one token per word.",
-                f"Reading tokenizer.json: {type(problem).__name__}: {problem}.",
+                f"Reading tokenizer.json: {type(problem).__name__}: {visible(str(problem), keep='')}.",
                 "Use the tokenizer.json that was saved together with the model.",
             ) from problem
 

@@ -27,8 +27,8 @@ STEP = 1e-5
 WIDE = 10.0
 """How many times longer the step is at which truncation is measured."""
 
-AT_ONCE = 17
-"""How many directions are tried in one forward pass, each with four steps: 16 cells and one direction."""
+ROWS_AT_ONCE = 768
+"""How many rows one forward pass of all that is tried together has: as many as a small batch, so that memory stays small."""
 
 UNIT = 2.0**-53
 
@@ -183,8 +183,9 @@ class Witnesses:
         """
         steps = STEP * torch.tensor([1.0, -1.0, WIDE, -WIDE], dtype=torch.float64)
         found = []
-        for start in range(0, len(directions), AT_ONCE):
-            along = torch.from_numpy(directions[start : start + AT_ONCE])
+        at_once = max(1, ROWS_AT_ONCE // (len(steps) * self.sample.length))
+        for start in range(0, len(directions), at_once):
+            along = torch.from_numpy(directions[start : start + at_once])
             moves = steps.reshape(-1, *(1,) * along.ndim) * along
             found.append(self._losses(id, moves.flatten(0, 1)).reshape(len(steps), -1).numpy())
         up, down, far_up, far_down = np.concatenate(found, axis=1)

@@ -14,20 +14,25 @@ import type { Step } from "./contract.ts";
 import type { CellExplanation } from "./explanation.ts";
 import { cells } from "./arrays.ts";
 import { magnitudeOf } from "./magnitude.ts";
+import { type Passes, type Statements, inSlices, splitStatements, trialPasses, wholePass } from "./passes.ts";
 import { NotRecorded, type Pace, type Recorded, Refused, keysIn, linesFrom, paceOf } from "./recorded.ts";
-import { type Naming, Store, type Tensor, compileStatements, evaluateOnce, keyOf } from "./program.ts";
+import { Store, type Tensor, compileStatements, evaluateOnce, keyOf } from "./program.ts";
 import { namesIn } from "./tree.ts";
-import { type Passes, type Sequential, type Statements, compilePasses, differ, firstOrder, squares } from "./trials.ts";
 
 export { NotRecorded, Refused } from "./recorded.ts";
-export type { Sequential } from "./trials.ts";
 export type { CellExplanation, Condition, Contribution, Note, Operand, Where } from "./explanation.ts";
 
-const OPTIMIZER = "optimizer state";
 const LOSS = "loss.L";
 const [TOKENS, TARGETS, SCORED] = ["embed.t", "loss.y", "loss.scored"];
-/** Milliseconds of computing before the page gets a turn. */
-const SLICE = 8;
+
+export interface Sequential {
+  /** The loss afterwards. */
+  loss: number;
+  /** The parameters whose new values differ from those of the joint update. */
+  different: string[];
+  /** The new values by id. */
+  values: Map<string, Float64Array>;
+}
 
 export class Engine {
   /** Every key with a value: ids in the order of the header, then `id.grad`, `id.new`, `id.after`. */
@@ -44,7 +49,7 @@ export class Engine {
   private compiled: Step[] | undefined;
   private readonly statements: Statements;
   private compiledUpdate: Step[] | undefined;
-  /** Where nothing is computed at first: the lines of the update that can be read off recorded numbers, by key. */
+  /** Where not everything is computed at once: the lines of the update that recorded numbers give, by key. */
   private readonly lines: ReadonlyMap<string, Statement>;
   private probe: Passes | undefined;
   private explainer: Explainer | undefined;
@@ -55,9 +60,7 @@ export class Engine {
     this.store = new Store(header.scalars);
     this.infos = new Map(header.quantities.map((quantity) => [quantity.id, quantity]));
     const kind = (id: string): string | undefined => this.infos.get(id)?.kind;
-    const ofUpdate = ({ face, target }: Statement): boolean => face === "new" || kind(target) === OPTIMIZER;
-    const of = (face: string): Statement[] => header.statements.filter((each) => each.face === face && !ofUpdate(each));
-    this.statements = { forward: of(""), backward: of("grad"), update: header.statements.filter(ofUpdate) };
+    this.statements = splitStatements(header);
     const { forward, backward, update } = this.statements;
     this.parameters = update.map(({ target }) => target).filter((id) => kind(id) === "parameter");
     this.plainDescent = update.every(
@@ -65,7 +68,8 @@ export class Engine {
     );
     const defined = new Set([...forward, ...update].filter(({ face }) => face === "").map(({ target }) => target));
     this.leaves = header.quantities.map(({ id }) => id).filter((id) => !defined.has(id));
-    this.pace = paceOf(this.operations(), this.leaves.find((id) => !recorded.has(id)), header.left_out !== undefined);
+    const missing = this.leaves.find((id) => !recorded.has(id));
+    this.pace = paceOf(this.operations(), missing, header.left_out !== undefined);
     this.lines = this.pace === "live" ? new Map() : linesFrom(update, recorded);
     for (const quantity of header.quantities) this.declare(quantity.id, shapeOf(header, quantity));
     this.declare(keyOf(LOSS, "grad"), []);
@@ -90,24 +94,15 @@ export class Engine {
       if (numbers && numbers.length !== cells(shape)) throw new Error(`The trace holds a damaged ${key}.`);
       if (numbers) return this.pace === "recorded" ? numbers : numbers.slice();
       const line = this.lines.get(key);
-      return line ? evaluateOnce(line.expr, line.letters, this.store, keyOf) : new Float64Array(cells(shape));
+      if (line) return evaluateOnce(line.expr, line.letters, this.store, keyOf);
+      if (this.pace === "recorded") throw new NotRecorded(key);
+      return new Float64Array(cells(shape));
     });
-  }
-
-  private compile(): Step[] {
-    const { forward, backward, update } = this.statements;
-    const updated = new Set(this.parameters);
-    const defined = new Set(forward.map((statement) => statement.target));
-    const after: Naming = (id, face) => (face ? keyOf(id, face) : updated.has(id) ? keyOf(id, "new") : defined.has(id) ? keyOf(id, "after") : id);
-    return [
-      ...compileStatements([...forward, ...backward, ...update], this.store, keyOf),
-      ...compileStatements(forward, this.store, after),
-    ];
   }
 
   private get steps(): Step[] {
     this.mayEdit();
-    return (this.compiled ??= this.compile());
+    return (this.compiled ??= wholePass(this.statements, this.parameters, this.store));
   }
 
   /** The lines of the update alone, over the same tensors. */
@@ -280,22 +275,20 @@ export class Engine {
    * it half-way; numbers are then mixed and another recomputation must follow.
    */
   async recomputeInSlices(signal?: AbortSignal): Promise<boolean> {
-    let began = performance.now();
-    for (const step of this.steps) {
-      step();
-      if (performance.now() - began < SLICE) continue;
-      await new Promise((resolve) => setTimeout(resolve));
-      if (signal?.aborted) return false;
-      began = performance.now();
-    }
+    if (!(await inSlices(this.steps, signal))) return false;
     this.finished += 1;
     return true;
   }
 
   // ---- the update
 
+  /** A second set of tensors (`id.probe`) for trying parameters out; compiled when first needed. */
   private passes(): Passes {
-    return (this.probe ??= compilePasses(this.store, this.statements, this.parameters, this.leaves));
+    if (this.probe) return this.probe;
+    for (const id of this.parameters) this.store.make(`${id}.probe`, this.shape(id));
+    this.store.make(`${keyOf(LOSS, "grad")}.probe`, []).data[0] = 1;
+    this.probe = trialPasses(this.statements, this.parameters, this.leaves, this.store);
+    return this.probe;
   }
 
   private lossOf(passes: Passes): number {
@@ -315,14 +308,14 @@ export class Engine {
     return this.atRate(eta, () => this.lossAfterOnly(this.parameters));
   }
 
-  /**
-   * The slope of the loss along the step, by learning rate: first order per unit of it. NaN where a gradient is not here,
-   * and in a run that is never recomputed unless it descends plainly: minus the squared length of the gradient.
-   */
+  /** The slope of the loss along the step, by learning rate. NaN where it cannot be known from what is here. */
   slope(): number {
     const gradients = this.parameters.map((id) => keyOf(id, "grad"));
     if (!gradients.every((key) => this.holds(key))) return NaN;
-    if (this.pace === "recorded") return this.plainDescent ? -squares(gradients.map((key) => this.value(key))) : NaN;
+    if (this.pace === "recorded") {
+      const square = (key: string): number => this.value(key).reduce((total, x) => total + x * x, 0);
+      return this.plainDescent ? -gradients.reduce((total, key) => total + square(key), 0) : NaN;
+    }
     return this.atRate(1, () => this.parameters.reduce((total, id) => total + this.predicted(id), 0));
   }
 
@@ -342,7 +335,10 @@ export class Engine {
 
   /** First-order change of the loss when this parameter is updated: the sum of gradient times step. */
   predicted(id: string): number {
-    return firstOrder(this.value(id), this.value(keyOf(id, "grad")), this.value(keyOf(id, "new")));
+    const [from, gradient, to] = [this.value(id), this.value(keyOf(id, "grad")), this.value(keyOf(id, "new"))];
+    let change = 0;
+    for (let k = 0; k < to.length; k++) change += gradient[k] * (to[k] - from[k]);
+    return change;
   }
 
   /** The wrong way: each parameter is changed as soon as its gradient is known, and later gradients read the change. */
@@ -351,7 +347,10 @@ export class Engine {
     for (const id of this.parameters) this.value(`${id}.probe`).set(this.value(id));
     for (const step of passes.wrongOrder) step();
     const values = new Map(this.parameters.map((id) => [id, this.value(`${id}.probe`).slice()]));
-    const different = this.parameters.filter((id) => differ(values.get(id) ?? [], this.value(keyOf(id, "new"))));
+    const different = this.parameters.filter((id) => {
+      const joint = this.value(keyOf(id, "new"));
+      return values.get(id)?.some((value, k) => Math.abs(value - joint[k]) > 1e-15 + 1e-12 * Math.abs(joint[k]));
+    });
     return { loss: this.lossOf(passes), different, values };
   }
 

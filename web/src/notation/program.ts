@@ -83,3 +83,21 @@ export function evaluateOnce(expr: Expr, letters: readonly Axis[], store: Store,
   for (const step of compile(expr, letters, out, false, operandsOf(store, naming), new Pool())) step();
   return out;
 }
+
+/**
+ * The backward statements, each parameter's update, all lines of it, right after its last contribution (parameters first
+ * in a part).
+ */
+export function wrongOrder(backward: readonly Statement[], update: readonly Statement[]): Statement[] {
+  const parameters = new Set(update.map((rule) => rule.target));
+  const consumers = [...new Set(backward.map((statement) => statement.consumer))];
+  const ordered = consumers.flatMap((consumer) => {
+    const part = backward.filter((statement) => statement.consumer === consumer);
+    const moves = (statement: Statement): boolean => parameters.has(statement.target);
+    return [...part.filter(moves), ...part.filter((statement) => !moves(statement))];
+  });
+  return ordered.flatMap((statement, k) => {
+    const done = ordered.findLastIndex((other) => other.target === statement.target) === k;
+    return [statement, ...(done ? update.filter((rule) => rule.consumer === statement.target) : [])];
+  });
+}
