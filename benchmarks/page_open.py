@@ -50,6 +50,11 @@ def traced(layers: int, d: int, n: int) -> Trace:
     return glassformer.trace(Decoder(config), [7 * k % VOCABULARY for k in range(n)], witness_cells=0)
 
 
+def html_of(trace: Trace) -> str:
+    """Its page. The trace itself is large and not needed beside the browser."""
+    return page.build(header_of(trace), tensors_of(trace))
+
+
 def opening_ms(browser: Browser, file: Path, ready: str) -> float:
     """From the start of the navigation until what ``ready`` selects is painted, in milliseconds."""
     context = browser.new_context(offline=True, viewport={"width": 1440, "height": 900})
@@ -97,12 +102,11 @@ def main() -> None:
     parser.add_argument("--d", type=int, default=384)
     parser.add_argument("--tokens", type=int, default=64)
     options = parser.parse_args()
-    trace = traced(options.layers, options.d, options.tokens)
+    text = html_of(traced(options.layers, options.d, options.tokens))
     whole: list[float] = []
     empty: list[float] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         files = {name: Path(folder) / f"{name}.html" for name in ("whole", "empty")}
-        text = page.build(header_of(trace), tensors_of(trace))
         files["whole"].write_text(text, encoding="utf-8")
         files["empty"].write_text(EMPTY.format("A" * (len(text) - len(EMPTY) + 2)), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"))

@@ -60,7 +60,7 @@ class Case:
             self.tokens,
             segments=self.segments,
             dropout=self.dropout,
-            eta=eta,
+            update=glassformer.SGD(lr=eta),
             vocabulary=VOCABULARY,
             witness_cells=0,
         )
