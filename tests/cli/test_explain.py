@@ -14,8 +14,8 @@ from decoders import CONFIGS, random_decoder
 from glassformer.generation import Rule, choices
 from glassformer.text import CharacterTokenizer
 from glassformer.tracing import save_trace
-from glassformer.training import RunFolder, load_run
-from learning import tiny_decoder, tokens_of, words_text
+from glassformer.training import load_run
+from learning import save_run, tiny_decoder, tokens_of, words_text
 
 from .commands import run, run_alone
 from .test_trace_command import refused
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A run of a model nobody trained, over the letters a, b, c and space; its context is 8."""
     path = tmp_path_factory.mktemp("runs") / "mine"
     tokenizer, _ = tokens_of(words_text(50))
-    RunFolder(path).save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    save_run(path, tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer)
     return str(path)
 
 
@@ -124,7 +124,7 @@ def test_an_ascii_terminal_gets_latex_and_csv():
 
 def test_a_written_token_is_explained_from_the_scores_to_the_draw(capsys, folder):
     rule = ("--temperature", "0.8", "--top-k", "3", "--top-p", "0.95", "--seed", "7")
-    model, tokenizer, _ = load_run(Path(folder))
+    model, tokenizer, *_ = load_run(Path(folder))
     written = list(choices(model, tokenizer.encode("ab").ids.tolist(), 4, Rule(0.8, 3, 0.95), 7))
     done = run(capsys, "generate", folder, "--prompt", "ab", "--explain", "4", *rule)
     token = tokenizer.texts[written[3].token]
@@ -139,7 +139,7 @@ def test_a_written_token_is_explained_from_the_scores_to_the_draw(capsys, folder
 
 
 def test_the_json_of_a_written_token_is_what_ran(capsys, folder):
-    model, tokenizer, _ = load_run(Path(folder))
+    model, tokenizer, *_ = load_run(Path(folder))
     written = list(choices(model, tokenizer.encode("ab").ids.tolist(), 9, Rule(1.3, None, 0.9), 5))
     for number in (1, 6, 9):
         arguments = ("--temperature", "1.3", "--top-p", "0.9", "--seed", "5", "--explain", str(number), "--json", "-")
@@ -166,10 +166,12 @@ def test_at_temperature_zero_no_draw_is_claimed(capsys, folder):
 
 def test_a_token_after_the_end_of_the_text_is_refused(capsys, tmp_path):
     tokenizer = CharacterTokenizer("abc ", specials=True)
-    RunFolder(tmp_path / "run").save(tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer, meta={}, samples="")
+    save_run(tmp_path / "run", tiny_decoder(tokenizer.vocab_size, seed=3), tokenizer)
     ids = tokenizer.encode("ab").ids.tolist()
     model, end = load_run(tmp_path / "run").model, tokenizer.end_of_text
-    written = [[c.token for c in choices(model, ids, 12, Rule(), seed)] for seed in range(20)]
+    written = [
+        [c.token for c in choices(model, ids, 12, Rule(), seed, tokenizer.specials.unwritten)] for seed in range(20)
+    ]
     seed = next(seed for seed, tokens in enumerate(written) if end in tokens[1:10])
     last = written[seed].index(end) + 1
     arguments = ("generate", str(tmp_path / "run"), "--prompt", "ab", "--seed", str(seed), "--explain")
