@@ -44,10 +44,10 @@ def test_the_chinese_table_reads_as_the_clinic_sentence(capsys):
 def test_the_table_tells_why_the_loss_changed(capsys):
     out = run(capsys, "trace", "toy24").out
     assert "attention of position 1 to the first token “A” falls: 0.731059 → 0.713748" in out
-    assert "probability of the target “C” rises: 0.078714 → 0.171807" in out
+    assert "probability of the target “C” rises: 0.0787145 → 0.171807" in out
     assert "W_V and W_O have the same gradient only by accident of the start" in out
     rows = {line.split()[0]: line.split()[-3:] for line in out.splitlines() if line.count("−0.") == 3}
-    assert rows["W_Q"][0] == "−0.001784"
+    assert rows["W_Q"][0] == "−0.00178389"
     (together,) = [line.split() for line in out.splitlines() if line.startswith("together")]
     assert together[1:] == ["−0.939181", "−0.780546"]
     assert "the part that first order misses: 0.158635" in out
