@@ -4,6 +4,7 @@
 #   make test        set up what tests need and run them all, in small
 #   make test-full   the tests that count everything and build clean environments
 #   make test-all    both
+#   make test-mutants  a hundred random slips in the model, each must be caught (a quarter of an hour or more)
 #   make lint        style and types
 #   make page        build the page from web/ (needs Node 20 or newer)
 #   make wheel       sdist and wheel into dist/
@@ -38,7 +39,7 @@ CHROMIUM ?= $(firstword $(wildcard /usr/bin/chromium /usr/bin/chromium-browser /
 # NumPy evaluates many small matrices: more than one BLAS thread only spins, and on a busy machine costs tenfold.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-full test-all lint page page-if-node web-test browser wheel clean clean-all
+.PHONY: help demo test test-full test-mutants test-all lint page page-if-node web-test browser wheel clean clean-all
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
@@ -106,11 +107,14 @@ empty :=
 EXECUTE_TYPES := --jaxtyping-packages=$(subst $(empty) $(empty),$(comma),$(strip $(CHECKED) executed_types.checked))
 
 test: $(DONE)/dev browser web-test
-	$(PYTEST) -m "not full" $(EXECUTE_TYPES) $(TYPED) $(ARGS)
-	$(PYTEST) -m "not full" $(addprefix --ignore=,$(TYPED)) $(ARGS)
+	$(PYTEST) -m "not full and not mutants" $(EXECUTE_TYPES) $(TYPED) $(ARGS)
+	$(PYTEST) -m "not full and not mutants" $(addprefix --ignore=,$(TYPED)) $(ARGS)
 
 test-full: $(DONE)/dev browser page-if-node
 	HYPOTHESIS_PROFILE=full TORCH="$(TORCH)" $(PYTEST) -m full $(ARGS)
+
+test-mutants: $(DONE)/dev
+	$(PYTEST) -m mutants $(ARGS)
 
 test-all:
 	$(MAKE) test

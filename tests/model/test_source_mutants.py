@@ -54,7 +54,7 @@ def test_a_change_of_one_line_leaves_the_choice_on_other_lines_alone() -> None:
     assert len(before & after) > 12
 
 
-@pytest.mark.full
+@pytest.mark.mutants
 def test_every_mutant_of_the_model_is_caught_unless_it_is_listed_as_equivalent(
     mutants: list[Mutant], root: Path
 ) -> None:
@@ -65,7 +65,7 @@ def test_every_mutant_of_the_model_is_caught_unless_it_is_listed_as_equivalent(
     assert {key for key, who in by.items() if who is None} == set(EQUIVALENT)
 
 
-@pytest.mark.full
+@pytest.mark.mutants
 def test_the_model_itself_is_caught_by_nobody(root: Path) -> None:
     path = root / "src" / "glassformer" / "model" / "mask.py"
     assert verdicts([Mutant("mask.py", "", "", path.read_text(encoding="utf-8"))], root) == [None]
