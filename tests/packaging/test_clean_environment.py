@@ -44,5 +44,5 @@ def test_the_demo_works_in_a_fresh_clone(tmp_path: Path) -> None:
     run(["git", "clone", "--quiet", ROOT, tmp_path / "clone"], cwd=tmp_path, env=plain_environment())
     said = run(["make", "demo", "DEMO_SECONDS=5"], cwd=tmp_path / "clone", env=plain_environment())
     pages = sorted((tmp_path / "clone" / "build" / "demo").glob("*.html"))
-    assert [page.name for page in pages] == ["plays.html", "toy24.html"]
+    assert [page.name for page in pages] == ["clinic.html", "plays.html", "toy24.html"]
     assert all(page.name in said for page in pages)

@@ -212,6 +212,7 @@ def _witness_json(w: Witness) -> Json:
             "cells": [list(cell) for cell in w.central.cells],
             "max_abs_diff": w.central.max_abs_diff,
             "estimated_error": w.central.estimated_error,
+            "worst_share": w.central.worst_share,
             "all": w.central.every_cell,
         },
         "directional": {
@@ -226,11 +227,13 @@ def _witness_json(w: Witness) -> Json:
 def _witness_from(data: Mapping[str, Any]) -> Witness:
     c, d = data["central"], data["directional"]
     cells = tuple((int(at), float(value)) for at, value in c["cells"])
+    worst, claimed = c["max_abs_diff"], c["estimated_error"]
+    share = c.get("worst_share", worst / claimed)  # earlier files hold all cells to the largest error claimed
     return Witness(
         data["err_autograd"],
         data["within_magnitude"],
         data["zero_in_theory"],
-        Differences(c["step"], cells, c["all"], c["max_abs_diff"], c["estimated_error"]),
+        Differences(c["step"], cells, c["all"], worst, claimed, share),
         Directional(d["definition"], d["measured"], d["estimated_error"]),
     )
 

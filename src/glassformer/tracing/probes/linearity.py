@@ -54,7 +54,9 @@ class Linearity:
             "additivity_fixed": self.additivity_fixed, "homogeneity_fixed": self.homogeneity_fixed, "moved": self.moved,
         }  # fmt: skip
         title = words("Additivity and homogeneity of attention", "注意力的可加性与齐次性")
-        return Report("linearity", title, self.first.provenance, (table,), _NOTES, asked, values)
+        normed = self.first.model.config.layers[self.layer].attention.qk_norm
+        notes = (*_NOTES, _WITH_QK_NORM) if normed else _NOTES
+        return Report("linearity", title, self.first.provenance, (table,), notes, asked, values)
 
 
 _NOTES = (
@@ -72,6 +74,12 @@ _NOTES = (
         "这说明表达形式更灵活，没有证明模型理解语言。",
     )),
 )  # fmt: skip
+
+_WITH_QK_NORM = Note("derivation", words(
+    "With QK-norm a factor c leaves the directions of queries and keys, hence A, as they are: homogeneity fails only by the "
+    "eps inside the root, and by the biases of queries and keys.",
+    "有 QK-norm 时，乘以 c 不改变 Q、K 的方向，也就不改变 A：齐次性只因根号内的 eps 和 Q、K 的偏置而偏离。",
+))  # fmt: skip
 
 
 def linearity(first: Reading, second: Reading, layer: int = -1) -> Linearity:
