@@ -76,8 +76,8 @@ def _header(trace: Trace) -> Json:
         "aliases": dict(program.aliases),
         "vocabulary": list(trace.text.vocabulary),
         "labels": [dict(label) for label in trace.text.labels],
-        "quantities": [_quantity_json(placed, style) for placed in program.quantities.values()],
-        "statements": [_statement_json(s, program, style) for s in (*program.statements, *trace.update)],
+        "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
+        "statements": [statement_json(s, program, style) for s in (*program.statements, *trace.update)],
         "derivations": _derivations_json(trace),
         "witnesses": {id: _witness_json(w) for id, w in trace.witnesses.items()},
         "update": _analysis_json(trace.analysis),
@@ -156,7 +156,7 @@ def place_of(file: str) -> str:
     return "/".join(path.relative_to(_PACKAGE.parent).parts) if path.is_relative_to(_PACKAGE.parent) else path.name
 
 
-def _quantity_json(placed: Placed, style: Style) -> Json:
+def quantity_json(placed: Placed, style: Style) -> Json:
     q = placed.quantity
     return {
         "id": placed.id,
@@ -176,7 +176,7 @@ def _quantity_json(placed: Placed, style: Style) -> Json:
     }
 
 
-def _statement_json(s: Statement, program: Program, style: Style) -> Json:
+def statement_json(s: Statement, program: Program, style: Style) -> Json:
     matrix = matrix_face(s, program)
     return {
         "target": s.target,

@@ -1,0 +1,98 @@
+"""A live example: a small program of definitions, the numbers that readers edit, and what is drawn of it.
+
+Python computes an example when the book is built; the page computes it again at every edit, from the same definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..bilingual import Words
+from ..notation import Group, Program, build_program, place, run
+from ..notation.symbols import style_of
+from ..tracing.header import quantity_json, statement_json
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Cell: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """One input cell that a reader moves from ``low`` to ``high`` in steps of ``step``."""
+
+    cell: Cell
+    low: float
+    high: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How cells ``ys`` go with the ``slider``-th slider, all else as it stands."""
+
+    title: Words
+    slider: int
+    ys: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """``show`` names the quantities drawn, in order; those of ``inputs`` can be edited, the others are computed.
+
+    ``labels`` gives texts for the positions of a dimension (the tokens of ``n``), ``notes`` a line under a quantity.
+    """
+
+    id: str
+    title: Words
+    program: Callable[[], Program]
+    inputs: Mapping[str, Array]
+    show: tuple[str, ...]
+    sliders: tuple[Slider, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    notes: Mapping[str, Words] = field(default_factory=lambda: MappingProxyType({}))
+
+    def values(self) -> dict[str, Array]:
+        """Every quantity by id, float64."""
+        program = self.program()
+        given = {id: np.asarray(x, dtype=np.float64) for id, x in self.inputs.items()}
+        for id, x in given.items():
+            if x.shape != program.shape(id):
+                raise ValueError(f"{self.id}: {id} has shape {x.shape}, not {program.shape(id)}")
+        return dict(run(program.forward, given, program.scalars))
+
+    def plain(self) -> dict[str, Any]:
+        """What the page computes from: definitions, scalars, numbers; strict JSON but for infinities, which are null."""
+        program = self.program()
+        style = style_of(program)
+        values = self.values()
+        return {
+            "id": self.id,
+            "title": dict(self.title),
+            "scalars": dict(program.scalars),
+            "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
+            "statements": [statement_json(s, program, style) for s in program.forward],
+            "inputs": {id: np.asarray(x, dtype=np.float64).tolist() for id, x in self.inputs.items()},
+            "values": {id: values[id].tolist() for id in program.quantities},
+            "show": list(self.show),
+            "sliders": [
+                {"id": s.cell[0], "index": list(s.cell[1]), "low": s.low, "high": s.high, "step": s.step}
+                for s in self.sliders
+            ],
+            "curves": [
+                {"title": dict(c.title), "slider": c.slider, "ys": [{"id": id, "index": list(i)} for id, i in c.ys]}
+                for c in self.curves
+            ],
+            "labels": {dimension: list(texts) for dimension, texts in self.labels.items()},
+            "notes": {id: dict(words) for id, words in self.notes.items()},
+        }
+
+
+def small_program(part: Group, sizes: Mapping[str, float], **names: str) -> Callable[[], Program]:
+    """A program of one group at ``ex``: its quantities are ``ex.NAME``."""
+    return lambda: build_program([place(part, "ex", **names)], sizes)
