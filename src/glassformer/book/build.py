@@ -108,9 +108,9 @@ def _filled(text: str, library: Library, resolver: Resolver, chapters: Mapping[s
     made = {lang: tables(library, covered, lang) for lang in set(order)}
     for lang, piece in zip(order, pieces[1:], strict=True):
         for name, svg in drawn[lang].items():
-            piece = piece.replace(f'data-figure="{name}">', f'data-figure="{name}">{svg}')  # noqa: PLW2901
+            piece = piece.replace(f'data-figure="{name}">', f'data-figure="{name}">{svg}')
         for name, table in made[lang].items():
-            piece = piece.replace(f'data-table="{name}">', f'data-table="{name}">{table}')  # noqa: PLW2901
+            piece = piece.replace(f'data-table="{name}">', f'data-table="{name}">{table}')
         out.append(piece)
     return "<article ".join(out)
 
