@@ -57,7 +57,7 @@ UNDERFLOW = Example(
         ),
         {"n_k": 3},
     ),
-    inputs={"ex.S": np.array([0, -30, -800])},
+    inputs={"ex.S": np.array([0, -8, -800])},
     show=("ex.S", "ex.A"),
 )  # fmt: skip
 

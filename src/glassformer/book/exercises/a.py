@@ -66,7 +66,7 @@ def _shape(name: str, symbol: str, en: str, zh: str, rows: str, columns: str) ->
     first, second = (
         quantity(
             f"{side}_{name}",
-            rf"\operatorname{{{side[:4]}}}\,{symbol}",
+            rf"\operatorname{{{side}}}\,{symbol}",
             f"{side} {of}",
             f"{zh}的{count}",
             Kind.INTERMEDIATE,

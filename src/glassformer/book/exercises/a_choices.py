@@ -323,7 +323,7 @@ NO_PEEKING = Choose(
 )
 
 TWO_SATURATIONS = Choose(
-    id="two-saturations",
+    id="what-saturates",
     text=words(
         "A softmax gives nearly everything to one wrong candidate. Where does the gradient nearly vanish?",
         "Softmax 几乎全部给了一个错误候选。哪里的梯度几乎消失？",
