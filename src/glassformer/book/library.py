@@ -70,6 +70,10 @@ class Library:
             "sinusoidal": definitions(full_config(position=PositionConfig(kind="sinusoidal")), 7),
         }
 
+    def program(self, name: str) -> Program:
+        """The program ``name``: one of ``programs``, or that of an example; raises ``KeyError``."""
+        return self.programs[name] if name in self.programs else self.examples[name].program()
+
     def run(self, name: str) -> Trace:
         """The trace ``name``; raises ``KeyError``."""
         return self.toy24 if name == "toy24" else self.runs[name]
@@ -95,7 +99,7 @@ class Library:
 
     def formula(self, program: str, path: str) -> dict[str, str | None]:
         """LaTeX of a definition (``attn.A``) or of a whole gradient (``attn.A.grad``): ``index`` and ``matrix`` face."""
-        where, face = self.programs[program], ""
+        where, face = self.program(program), ""
         if path.endswith(".grad"):
             path, face = path.removesuffix(".grad"), "grad"
         id = resolved(where, path)
@@ -118,7 +122,7 @@ class Library:
 
     def symbol(self, program: str, path: str) -> dict[str, Any]:
         """What hovering a symbol shows: LaTeX, name in both languages, axes, kind."""
-        where = self.programs[program]
+        where = self.program(program)
         placed = where.quantities[resolved(where, path)]
         q = placed.quantity
         return {

@@ -128,10 +128,13 @@ class Resolver:
     def _symbol(self, d: Directive) -> str:
         (path,) = self._words(d, 1, "{sym NAME}: a quantity of the decoder")
         program = d.options.get("of", "decoder")
+        known = (*self.library.programs, *self.library.examples)
+        if program not in known:
+            raise ChapterError(d.where, f"no program {program}", did_you_mean(program, known))
         try:
             facts = self.library.symbol(program, path)
         except KeyError:
-            names = {id.rpartition(".")[2] for id in self.library.programs[program].quantities}
+            names = {id.rpartition(".")[2] for id in self.library.program(program).quantities}
             raise ChapterError(d.where, f"no symbol {path}", did_you_mean(path, names)) from None
         tex, about = html.escape(facts["latex"]), html.escape(json.dumps(facts))
         return f'<span class="tex symbol" data-tex="{tex}" data-symbol="{about}"></span>'
