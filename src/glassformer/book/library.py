@@ -27,6 +27,7 @@ from ..notation.lemma import lemma_json
 from ..notation.matrix import matrix_face
 from ..notation.symbols import style_of
 from ..tracing import Trace, trace_toy24
+from ..tracing.probes import Report
 from .example import Array, Example
 from .examples import EXAMPLES
 
@@ -46,9 +47,15 @@ def full_config(**changes: Any) -> DecoderConfig:
 
 @dataclass(frozen=True)
 class Library:
-    """``runs`` are traces by name; ``toy24`` is always there. Numbers are named as in ``explain``, indices from 1."""
+    """What a book is made from.
+
+    ``runs`` are traces by name; ``toy24`` is always there. Their numbers are named as in ``explain``, indices from 1.
+    ``facts`` are single numbers of the trained model (``{num measured p}``), ``reports`` its probes.
+    """
 
     runs: Mapping[str, Trace] = field(default_factory=dict)
+    facts: Mapping[str, float] = field(default_factory=dict)
+    reports: Mapping[str, Report] = field(default_factory=dict)
     examples: Mapping[str, Example] = field(default_factory=lambda: EXAMPLES)
 
     @cached_property
@@ -80,6 +87,8 @@ class Library:
 
     def number(self, source: str, path: str) -> float:
         """One number of a run or an example: ``("toy24", "A[1,2,1]")``, indices from 1. Raises ``KeyError``, ``IndexError``."""
+        if source == "measured":
+            return self.facts[path]
         match = _PATH.fullmatch(path)
         if match is None:
             raise KeyError(path)

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from ..errors import did_you_mean
 from .library import Library
+from .reports import report_html
 from .sources import SOURCES
 from .syntax import INLINE, MATH, Block, Chapter, ChapterError, Directive, Prose, Where, directive_of
 
@@ -105,6 +106,7 @@ class Resolver:
         handlers: Mapping[str, Callable[[Directive], str]] = {
             "formula": self._formula, "chain": self._chain, "example": self._example, "exercise": self._exercise,
             "figure": self._figure, "table": self._table, "trace": self._trace,
+            "probe": self._probe,
         }  # fmt: skip
         if d.name not in handlers:
             raise ChapterError(d.where, f"no directive [[{d.name} …]]", did_you_mean(d.name, handlers))
@@ -210,6 +212,12 @@ class Resolver:
         self.used.runs.add(name)
         view = html.escape(d.options.get("view", "forward"))
         return f'<div class="run" data-run="{html.escape(name)}" data-view="{view}"></div>'
+
+    def _probe(self, d: Directive) -> str:
+        (name,) = self._words(d, 1, "[[probe NAME]]")
+        if name not in self.library.reports:
+            raise ChapterError(d.where, f"no probe {name}", did_you_mean(name, self.library.reports))
+        return report_html(self.library.reports[name], self.lang)
 
     def _words(self, d: Directive, count: int, expected: str) -> tuple[str, ...]:
         if len(d.words) != count:
