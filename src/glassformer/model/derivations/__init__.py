@@ -6,9 +6,9 @@
 ``glassformer.notation.chain`` checks them.
 
 *Lemmas* say what is no gradient line, each with its assumptions: ``softmax`` (shares, their ratios, a common shift),
-``dot_product`` (why scores are divided by the root of d_k), ``no_leak`` (why nothing leaks round through many layers), ``residual`` (its derivative), ``order`` (permutations,
-rotary positions), ``likelihood`` (from the probability of a text to cross-entropy). They bring small programs of their
-own; ``glassformer.notation.lemma`` checks them.
+``dot_product`` (why scores are divided by the root of d_k), ``no_leak`` (why nothing leaks round through many layers),
+``residual`` (its derivative), ``order`` (permutations, rotary positions), ``likelihood`` (from the probability of a text
+to cross-entropy). They bring small programs of their own; ``glassformer.notation.lemma`` checks them.
 """
 
 from __future__ import annotations
