@@ -10,7 +10,7 @@ from ..bilingual import words
 from ..text import BytePairTokenizer
 from ..text.clinic import SENTENCE, clinic
 from ..tracing.probes import Report
-from ..tracing.probes.report import Note, Table
+from ..tracing.probes.report import Cell, Note, Table
 
 SIZES = (270, 300, 320, 400)
 """Vocabularies to train: a few merges above the 256 bytes, up to one in which the whole sentence is a token or two."""
@@ -24,7 +24,7 @@ def cuts() -> Report:
     language = clinic("zh")
     drawn = language.sample(SAMPLED, np.random.default_rng(0))
     texts = [language.text(int(number)) for number in drawn]
-    rows = [(words("by hand", "人为切分"), None, len(SENTENCE), " | ".join(SENTENCE))]
+    rows: list[tuple[Cell, ...]] = [(words("by hand", "人为切分"), None, len(SENTENCE), " | ".join(SENTENCE))]
     for size in SIZES:
         tokenizer = BytePairTokenizer.train(texts, size)
         pieces = _pieces(tokenizer, "".join(SENTENCE))
