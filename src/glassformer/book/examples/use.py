@@ -9,14 +9,17 @@ from ...notation import Kind, Quantity, group, quantity
 from ..example import Curve, Example, Slider, small_program
 
 
-def _attention(name: str, rows: str, en: str, zh: str) -> tuple[Quantity, Quantity]:
-    """Coefficients and output of one head whose projections are all the identity, for ``rows``."""
+def _attention(name: str, en: str, zh: str) -> tuple[Quantity, ...]:
+    """Scores, coefficients and output of one head whose projections are all the identity, for the rows ``name``."""
     return (
+        quantity(f"S_{name}", rf"S({name})", f"scores of {en}", f"{zh}的分数", Kind.INTERMEDIATE, f"""
+        S_{name}[i,j] = sum({name}[i,r]*{name}[j,r] for r in d)
+        """),
         quantity(f"A_{name}", rf"A({name})", f"coefficients of {en}", f"{zh}的系数", Kind.COEFFICIENT, f"""
-        A_{name}[i,j] = exp(sum({rows}[i,r]*{rows}[j,r] for r in d))/sum(exp(sum({rows}[i,q]*{rows}[m,q] for q in d)) for m in n_k)
+        A_{name}[i,j] = exp(S_{name}[i,j])/sum(exp(S_{name}[i,m]) for m in n_k)
         """),
         quantity(f"Z_{name}", rf"f({name})", f"output of {en}", f"{zh}的输出", Kind.INTERMEDIATE, f"""
-        Z_{name}[i,r] = sum(A_{name}[i,j]*{rows}[j,r] for j in n_k)
+        Z_{name}[i,r] = sum(A_{name}[i,j]*{name}[j,r] for j in n_k)
         """),
     )  # fmt: skip
 
@@ -30,8 +33,8 @@ NONLINEAR = Example(
             quantity("X", "X", "input", "输入", Kind.INPUT, "X[i,r]"),
             quantity("scale", "c", "factor", "倍数", Kind.INPUT, "scale"),
             quantity("Y", "cX", "input times the factor", "乘以倍数的输入", Kind.INTERMEDIATE, "Y[i,r] = scale*X[i,r]"),
-            *_attention("X", "X", "the input", "输入"),
-            *_attention("Y", "Y", "the scaled input", "加倍输入"),
+            *_attention("X", "the input", "输入"),
+            *_attention("Y", "the scaled input", "加倍输入"),
             quantity("wanted", "cf(X)", "what a linear map would give", "线性映射会给出的", Kind.INTERMEDIATE, """
             wanted[i,r] = scale*Z_X[i,r]
             """),
