@@ -42,11 +42,18 @@ export interface CurveOf {
   ys: CellOf[];
 }
 
+/** Points of the plane (a matrix of two columns) and a point among them, drawn with the hull of the points. */
+export interface PlaneOf {
+  points: string;
+  point: string;
+}
+
 /** A worked example whose numbers readers change. */
 export interface Example extends Program {
   values: Record<string, Nested>;
   sliders: Slider[];
   curves: CurveOf[];
+  planes?: PlaneOf[];
 }
 
 /** Whole numbers, or multiples of a step, between two ends. */

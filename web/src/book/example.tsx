@@ -6,10 +6,12 @@ import { cellName, cellTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
 import { Axes, GROUND, VIEW_BOX, frameOf, pathOf } from "../views/chart.tsx";
 import { Tex } from "../views/formula.tsx";
+import { Prose } from "../views/prose.tsx";
 import { Engine } from "../notation/engine.ts";
 import { cellsOfTensor } from "./answers.ts";
 import type { CurveOf, Example, Slider } from "./data.ts";
 import { cellAt, curvePoints } from "./live.ts";
+import { PlaneFigure } from "./plane.tsx";
 import { usePaper, type Paper } from "./paper.ts";
 import { SaveFigure } from "./save.tsx";
 import { Desk, Sheet } from "./sheet.tsx";
@@ -53,6 +55,11 @@ function SliderRow({ slider }: { slider: Slider }) {
   );
 }
 
+/** `s_1` as a line of text can have it: `s₁`. */
+function lowered(name: string): string {
+  return name.replace(/_(\d+)/g, (_, digits: string) => digits.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)]));
+}
+
 function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
   const session = useSession();
   const { pick } = useSpeech();
@@ -76,7 +83,7 @@ function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
         <SaveFigure name={`${example.id}-${curve.slider + 1}`} place={() => place.current} />
       </figcaption>
       <svg ref={place} class="curve" viewBox={VIEW_BOX} role="img" aria-label={pick(curve.title)}>
-        <Axes frame={frame} across={cellName(session, moved)} up="" />
+        <Axes frame={frame} across={lowered(cellName(session, moved))} up="" />
         <line class="now-line" x1={frame.x(now)} x2={frame.x(now)} y1={frame.y(frame.up[1])} y2={GROUND} />
         {cells.map((cell, k) => (
           <g key={`${cell.key}:${cell.flat}`} class={`line-${k % 4}`}>
@@ -106,7 +113,7 @@ export function Verdict({ paper }: { paper: Paper }) {
   if (wrong) {
     return (
       <p class="verdict wrong" role="status">
-        {say("firstWrong", { name: cellName(session, wrong) })}{" "}
+        <Prose text={say("firstWrong", { name: `$${cellTex(session, wrong)}$` })} />{" "}
         <button type="button" onClick={paper.hint}>
           {say("hint")}
         </button>
@@ -167,15 +174,19 @@ function ExampleBody({ example }: { example: Example }) {
             <Verdict paper={paper} />
           </div>
         )}
-        {example.sliders.length > 0 && (
-          <div class="sliders">
-            {example.sliders.map((slider) => (
-              <SliderRow key={`${slider.id}:${slider.index.join()}`} slider={slider} />
-            ))}
-          </div>
-        )}
-        {!pencil && example.curves.map((curve, k) => <CurveFigure key={k} curve={curve} example={example} />)}
       </Desk>
+      {example.sliders.length > 0 && (
+        <div class="sliders">
+          {example.sliders.map((slider) => (
+            <SliderRow key={`${slider.id}:${slider.index.join()}`} slider={slider} />
+          ))}
+        </div>
+      )}
+      {!pencil &&
+        example.planes?.map((plane) => (
+          <PlaneFigure key={plane.point} plane={plane} name={`${example.id}-${plane.point}`} />
+        ))}
+      {!pencil && example.curves.map((curve, k) => <CurveFigure key={k} curve={curve} example={example} />)}
     </>
   );
 }

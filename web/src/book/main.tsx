@@ -81,6 +81,7 @@ function open(data: BookData): void {
   keepLanguage(book);
   way = new Way(book);
   const found = way;
+  way.follow(location.hash);
   const put = (id: string, content: ComponentChild): void => {
     const place = document.getElementById(id);
     if (!place) return;
@@ -101,7 +102,6 @@ function open(data: BookData): void {
   const text = document.getElementById("text");
   if (text) showTips(text, data, () => root.store.get().language);
   document.addEventListener("keydown", (event) => onKey(event, book, found));
-  way.follow(location.hash);
   Object.defineProperty(window, "glassformerBook", { value: Object.freeze({ data, shelf }) });
 }
 

@@ -8,7 +8,6 @@ import { Parts } from "../views/parts.tsx";
 import { RunBar } from "../views/runbar.tsx";
 import { UpdatePanel } from "../views/update.tsx";
 import { Desk } from "./sheet.tsx";
-import { useBookSpeech } from "./state.ts";
 
 function ViewChoice() {
   const { store, engine } = useSession();
@@ -37,12 +36,11 @@ function Change() {
 export function RunView() {
   const session = useSession();
   const { pick } = useSpeech();
-  const say = useBookSpeech();
   const view: View = useStore((state) => state.view);
   return (
     <section class="run-body">
       <header class="live-head">
-        <h3>{say("runOf", { name: picture(pick(session.header.title)) })}</h3>
+        <h3>{picture(pick(session.header.title))}</h3>
       </header>
       <ViewChoice />
       <RunBar />

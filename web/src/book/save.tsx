@@ -19,7 +19,7 @@ function Menu({ name, svg, latex }: MenuProps) {
   return (
     <details class="save-menu">
       <summary aria-label={say("saveAs", { name })} title={say("saveAs", { name })}>
-        ⤓
+        ⋯
       </summary>
       <div class="save-choices">
         <button type="button" onClick={draw("svg")}>

@@ -33,7 +33,7 @@ function Answers({ id, paper }: { id: string; paper: Paper }) {
       {...grid}
       cell={(flat, { words }) => {
         const cell = { key: id, flat };
-        if (!paper.asks(cell)) return <span class="number hidden">·</span>;
+        if (!paper.asks(cell)) return <span class="unasked">·</span>;
         return (
           <AnswerField
             cell={cell}

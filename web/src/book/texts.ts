@@ -22,7 +22,7 @@ export const BOOK_TEXTS = {
   search: ["Search", "搜索"],
   searchFor: ["Words to search for", "要找的词"],
   searchNone: ["Nothing in the book has “{text}”.", "书中没有“{text}”。"],
-  searchCount: ["{count} places", "共 {count} 处"],
+  searchCount: ["Places: {count}", "共 {count} 处"],
   searchFirst: ["the first {shown} of {count} places", "共 {count} 处，显示前 {shown} 处"],
   tools: ["Tools", "工具"],
   pencil: ["Pencil mode", "纸笔模式"],
@@ -64,7 +64,7 @@ export const BOOK_TEXTS = {
   asLatex: ["as LaTeX", "LaTeX"],
   saveAs: ["Save {name}", "保存 {name}"],
   figure: ["figure", "图"],
-  planeTold: ["The points, and the point that is read", "各点，以及读到的点"],
+  planeTold: ["The hull of the points, and in it", "各点围成的凸包，以及其中的"],
   // pencil and exercises
   yourAnswer: ["your answer for {name}", "你算的 {name}"],
   check: ["Check", "核对"],
@@ -78,12 +78,11 @@ export const BOOK_TEXTS = {
   chosenRight: ["Right.", "对。"],
   chosenWrong: ["Not this one.", "不是这个。"],
   answers: ["Work out", "请算出"],
-  // chains, runs
+  // chains
   unfold: ["Unfold", "展开"],
   fold: ["Fold", "收起"],
   lines: ["{count} lines", "共 {count} 行"],
   premise: ["relies on: {text}", "依赖：{text}"],
-  runOf: ["The run {name}", "运行 {name}"],
 } as const satisfies Record<string, readonly [en: string, zh: string]>;
 
 export type BookText = keyof typeof BOOK_TEXTS;

@@ -4,6 +4,9 @@ import { enliven } from "./chapter.tsx";
 import { addressText, parseAddress, type Address } from "./links.ts";
 import type { Book } from "./state.ts";
 
+/** Pixels from the top of the window down to where reading begins. */
+const TOP = 120;
+
 function chapterOf(section: string): number | null {
   return section === "" ? null : Number.parseInt(section, 10);
 }
@@ -30,7 +33,9 @@ export class Way {
       const now = root.store.get().language;
       if (now === language) return;
       language = now;
+      const at = this.blockRead();
       this.draw();
+      if (at > 0) blocksShown().at(at)?.scrollIntoView({ block: "start" });
       this.keep();
     });
     window.addEventListener("hashchange", () => this.follow(location.hash));
@@ -74,12 +79,19 @@ export class Way {
   draw(): void {
     const { chapter } = this.book.store.get();
     const shown = chapter === null ? null : articleOf(chapter, this.language);
+    // At once, not with the next drawing: where the text lies decides where the browser scrolls to.
+    document.body.classList.toggle("reading", shown !== null);
     for (const article of document.querySelectorAll("article.chapter.shown")) {
       if (article !== shown) article.classList.remove("shown");
     }
     if (!shown) return;
     enliven(shown, this.book);
     shown.classList.add("shown");
+  }
+
+  /** The block at the top of the window, counted from 0. */
+  private blockRead(): number {
+    return blocksShown().findIndex((each) => each.getBoundingClientRect().bottom > TOP);
   }
 
   /** Writes place and changes into the address; from there a link brings back both. */
@@ -100,7 +112,7 @@ export class Way {
   private noticeSection(): void {
     if (this.book.store.get().chapter === null || this.book.store.get().presented !== null) return;
     const sections = [...document.querySelectorAll<HTMLElement>("article.chapter.shown > section")];
-    const reached = sections.findLast((each) => each.getBoundingClientRect().top < 120) ?? sections.at(0);
+    const reached = sections.findLast((each) => each.getBoundingClientRect().top < TOP) ?? sections.at(0);
     const section = reached?.dataset["section"];
     if (section === undefined || section === this.section) return;
     this.section = section;

@@ -76,7 +76,7 @@ export function Axes({ frame, across, up }: { frame: Frame; across: string; up: 
         <g key={at}>
           <line class="tick" x1={frame.x(at)} x2={frame.x(at)} y1={TOP} y2={HEIGHT - BOTTOM} />
           <text x={frame.x(at)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
-            {at}
+            {short(at, 6)}
           </text>
         </g>
       ))}
@@ -84,7 +84,7 @@ export function Axes({ frame, across, up }: { frame: Frame; across: string; up: 
         <g key={at}>
           <line class="tick" x1={LEFT} x2={WIDTH - RIGHT} y1={frame.y(at)} y2={frame.y(at)} />
           <text x={LEFT - 8} y={frame.y(at) + 4} text-anchor="end">
-            {at}
+            {short(at, 6)}
           </text>
         </g>
       ))}
