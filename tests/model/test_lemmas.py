@@ -23,6 +23,7 @@ from glassformer.notation.tree import Idx, walk
 Array = np.ndarray[Any, Any]
 
 REQUIRED_BY_CHAPTER = {
+    "6.2": {"softmax-sum", "softmax-ratio", "softmax-shift"},
     "7.1": {
         "mean-of-a-product",
         "second-moment-of-a-product",
@@ -101,6 +102,9 @@ def test_the_assumptions_are_the_ones_a_reader_must_know() -> None:
 @pytest.mark.parametrize(
     ("id", "right", "wrong"),
     [
+        ("softmax-sum", "for j in n_k)", "for j in n_k if j > 0)"),
+        ("softmax-ratio", "- S[h,i,m]", "+ S[h,i,m]"),
+        ("softmax-shift", "S[h,i,m] + plus[h,i]", "S[h,i,m] + 2*plus[h,i]"),
         ("second-moment-of-a-product", "K[i,r]**2", "K[i,r]"),
         ("variance-of-a-dot-product", "for r in d for q in d", "for r in d for q in d if q == r"),
         ("scaled-dot-product", ")**2 for i in n)/d", ")**2 for i in n)/sqrt(d)"),

@@ -69,14 +69,11 @@ class Example:
     def plain(self) -> dict[str, Any]:
         """What the page computes from: definitions, scalars, numbers; strict JSON but for infinities, which are null."""
         program = self.program()
-        style = style_of(program)
         values = self.values()
         return {
             "id": self.id,
             "title": dict(self.title),
-            "scalars": dict(program.scalars),
-            "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
-            "statements": [statement_json(s, program, style) for s in program.forward],
+            **program_plain(program),
             "inputs": {id: np.asarray(x, dtype=np.float64).tolist() for id, x in self.inputs.items()},
             "values": {id: values[id].tolist() for id in program.quantities},
             "show": list(self.show),
@@ -91,6 +88,16 @@ class Example:
             "labels": {dimension: list(texts) for dimension, texts in self.labels.items()},
             "notes": {id: dict(words) for id, words in self.notes.items()},
         }
+
+
+def program_plain(program: Program) -> dict[str, Any]:
+    """What the page computes ``program`` from: sizes, quantities, forward definitions with their formulas."""
+    style = style_of(program)
+    return {
+        "scalars": dict(program.scalars),
+        "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
+        "statements": [statement_json(s, program, style) for s in program.forward],
+    }
 
 
 def small_program(part: Group, sizes: Mapping[str, float], **names: str) -> Callable[[], Program]:

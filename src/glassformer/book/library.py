@@ -27,6 +27,7 @@ from ..notation.lemma import lemma_json
 from ..notation.matrix import matrix_face
 from ..notation.symbols import style_of
 from ..tracing import Trace, trace_toy24
+from ..tracing.probes import Report
 from .example import Array, Example
 from .examples import EXAMPLES
 
@@ -46,9 +47,15 @@ def full_config(**changes: Any) -> DecoderConfig:
 
 @dataclass(frozen=True)
 class Library:
-    """``runs`` are traces by name; ``toy24`` is always there. Numbers are named as in ``explain``, indices from 1."""
+    """What a book is made from.
+
+    ``runs`` are traces by name; ``toy24`` is always there. Their numbers are named as in ``explain``, indices from 1.
+    ``facts`` are single numbers of the trained model (``{num measured p}``), ``reports`` its probes.
+    """
 
     runs: Mapping[str, Trace] = field(default_factory=dict)
+    facts: Mapping[str, float] = field(default_factory=dict)
+    reports: Mapping[str, Report] = field(default_factory=dict)
     examples: Mapping[str, Example] = field(default_factory=lambda: EXAMPLES)
 
     @cached_property
@@ -70,12 +77,18 @@ class Library:
             "sinusoidal": definitions(full_config(position=PositionConfig(kind="sinusoidal")), 7),
         }
 
+    def program(self, name: str) -> Program:
+        """The program ``name``: one of ``programs``, or that of an example; raises ``KeyError``."""
+        return self.programs[name] if name in self.programs else self.examples[name].program()
+
     def run(self, name: str) -> Trace:
         """The trace ``name``; raises ``KeyError``."""
         return self.toy24 if name == "toy24" else self.runs[name]
 
     def number(self, source: str, path: str) -> float:
         """One number of a run or an example: ``("toy24", "A[1,2,1]")``, indices from 1. Raises ``KeyError``, ``IndexError``."""
+        if source == "measured":
+            return self.facts[path]
         match = _PATH.fullmatch(path)
         if match is None:
             raise KeyError(path)
@@ -95,7 +108,7 @@ class Library:
 
     def formula(self, program: str, path: str) -> dict[str, str | None]:
         """LaTeX of a definition (``attn.A``) or of a whole gradient (``attn.A.grad``): ``index`` and ``matrix`` face."""
-        where, face = self.programs[program], ""
+        where, face = self.program(program), ""
         if path.endswith(".grad"):
             path, face = path.removesuffix(".grad"), "grad"
         id = resolved(where, path)
@@ -118,7 +131,7 @@ class Library:
 
     def symbol(self, program: str, path: str) -> dict[str, Any]:
         """What hovering a symbol shows: LaTeX, name in both languages, axes, kind."""
-        where = self.programs[program]
+        where = self.program(program)
         placed = where.quantities[resolved(where, path)]
         q = placed.quantity
         return {

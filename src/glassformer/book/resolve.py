@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from ..errors import did_you_mean
 from .library import Library
+from .reports import report_html
 from .sources import SOURCES
 from .syntax import INLINE, MATH, Block, Chapter, ChapterError, Directive, Prose, Where, directive_of
 
@@ -33,6 +34,7 @@ class Used:
     chains: set[str] = field(default_factory=set)
     examples: set[str] = field(default_factory=set)
     exercises: set[str] = field(default_factory=set)
+    runs: set[str] = field(default_factory=set)
     links: list[tuple[str, Where]] = field(default_factory=list)
     covered: dict[str, list[str]] = field(default_factory=dict)
 
@@ -104,6 +106,7 @@ class Resolver:
         handlers: Mapping[str, Callable[[Directive], str]] = {
             "formula": self._formula, "chain": self._chain, "example": self._example, "exercise": self._exercise,
             "figure": self._figure, "table": self._table, "trace": self._trace,
+            "probe": self._probe,
         }  # fmt: skip
         if d.name not in handlers:
             raise ChapterError(d.where, f"no directive [[{d.name} …]]", did_you_mean(d.name, handlers))
@@ -121,17 +124,22 @@ class Resolver:
             shown = f"{100 * value:.2f}%"
         else:
             shown = f"{value:.{int(d.options.get('digits', '6'))}f}".rstrip("0").rstrip(".") or "0"
-        return f'<data class="num" value="{value!r}" data-from="{html.escape(source)}" data-name="{html.escape(path)}">{shown}</data>'
+        origin = f'data-from="{html.escape(source)}" data-name="{html.escape(path)}"'
+        return f'<data class="num" value="{value!r}" {origin}>{shown}</data>'
 
     def _symbol(self, d: Directive) -> str:
         (path,) = self._words(d, 1, "{sym NAME}: a quantity of the decoder")
         program = d.options.get("of", "decoder")
+        known = (*self.library.programs, *self.library.examples)
+        if program not in known:
+            raise ChapterError(d.where, f"no program {program}", did_you_mean(program, known))
         try:
             facts = self.library.symbol(program, path)
         except KeyError:
-            names = {id.rpartition(".")[2] for id in self.library.programs[program].quantities}
+            names = {id.rpartition(".")[2] for id in self.library.program(program).quantities}
             raise ChapterError(d.where, f"no symbol {path}", did_you_mean(path, names)) from None
-        return f'<span class="tex symbol" data-tex="{html.escape(facts["latex"])}" data-symbol="{html.escape(json.dumps(facts))}"></span>'
+        tex, about = html.escape(facts["latex"]), html.escape(json.dumps(facts))
+        return f'<span class="tex symbol" data-tex="{tex}" data-symbol="{about}"></span>'
 
     def _see(self, d: Directive) -> str:
         (section,) = self._words(d, 1, "{see SECTION}")
@@ -201,7 +209,15 @@ class Resolver:
             self.library.run(name)
         except KeyError:
             raise ChapterError(d.where, f"no run {name}", did_you_mean(name, ["toy24", *self.library.runs])) from None
-        return f'<div class="run" data-run="{html.escape(name)}" data-view="{html.escape(d.options.get("view", "forward"))}"></div>'
+        self.used.runs.add(name)
+        view = html.escape(d.options.get("view", "forward"))
+        return f'<div class="run" data-run="{html.escape(name)}" data-view="{view}"></div>'
+
+    def _probe(self, d: Directive) -> str:
+        (name,) = self._words(d, 1, "[[probe NAME]]")
+        if name not in self.library.reports:
+            raise ChapterError(d.where, f"no probe {name}", did_you_mean(name, self.library.reports))
+        return report_html(self.library.reports[name], self.lang)
 
     def _words(self, d: Directive, count: int, expected: str) -> tuple[str, ...]:
         if len(d.words) != count:

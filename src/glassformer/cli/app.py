@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from .book import book_command, worksheet_command
 from .console import help_if_alone, write
 from .data import data_app
 from .explain import explain_command
@@ -42,6 +43,8 @@ app.command("train")(train_command)
 app.command("generate")(generate_command)
 app.add_typer(data_app)
 app.command("probe")(probe_command)
+app.command("book")(book_command)
+app.command("worksheet")(worksheet_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""The live examples of the book, by chapter."""
+"""The live examples of the book, by chapter: ``sentence`` (1 to 4), ``attention`` (5, 6), ``scale`` and ``causal`` (7)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..example import Example
-from . import attention
+from . import attention, causal, scale, sentence
 
-EXAMPLES: Mapping[str, Example] = MappingProxyType({example.id: example for example in (*attention.EXAMPLES,)})
+EXAMPLES: Mapping[str, Example] = MappingProxyType(
+    {example.id: example for example in (*sentence.EXAMPLES, *attention.EXAMPLES, *scale.EXAMPLES, *causal.EXAMPLES)}
+)

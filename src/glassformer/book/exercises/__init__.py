@@ -1,0 +1,11 @@
+"""The exercises of the book: ``a`` for chapters 1 to 7."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..exercise import Exercise
+from . import a
+
+EXERCISES: Mapping[str, Exercise] = MappingProxyType({exercise.id: exercise for exercise in (*a.EXERCISES,)})
