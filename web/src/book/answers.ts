@@ -47,7 +47,7 @@ export function programOf({ id, title, program, draw }: ComputeExercise, seed: n
     return [name, nested(axes.map(([, dimension]) => program.scalars[dimension]), () => drawn(range, random))];
   });
   const inputs = { ...program.inputs, ...Object.fromEntries(fresh) };
-  return { labels: {}, notes: {}, ...program, id, title, inputs };
+  return { show: Object.keys(inputs), labels: {}, notes: {}, ...program, id, title, inputs };
 }
 
 /** The cells that are asked for. */

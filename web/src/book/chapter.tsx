@@ -24,6 +24,19 @@ function own<T>(table: Record<string, T>, name: string | undefined): T | undefin
   return name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
+/**
+ * Figures share the name of their arrow head. In a browser's eyes it means the first of the document, and that one may lie
+ * in a chapter that is not shown, where nothing can be borrowed from it: each figure gets a name of its own.
+ */
+function keepOwnNames(place: HTMLElement): void {
+  const chapter = place.closest("section")?.id ?? "";
+  for (const named of place.querySelectorAll("svg [id]")) {
+    const [before, after] = [`url(#${named.id})`, `${named.id}-${chapter}`];
+    for (const user of place.querySelectorAll(`[marker-end="${before}"]`)) user.setAttribute("marker-end", `url(#${after})`);
+    named.id = after;
+  }
+}
+
 type Maker = (place: HTMLElement, book: Book) => void;
 
 const MAKERS: Record<string, Maker> = {
@@ -49,6 +62,7 @@ const MAKERS: Record<string, Maker> = {
     if (own(book.data.runs, run)) put(place, book, book.shelf.run(run, shown), <RunView />);
   },
   "figure.drawn": (place, book) => {
+    keepOwnNames(place);
     const tools = document.createElement("div");
     tools.className = "figure-tools";
     place.append(tools);

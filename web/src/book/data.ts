@@ -2,8 +2,11 @@
 import { type Trace, decodeTensor } from "../data/trace.ts";
 import type { Bilingual, Derivation, DerivationStep, Header, QuantityInfo, Statement } from "../data/types.ts";
 
-/** Numbers nested as their axes are; null stands for minus infinity, which JSON cannot spell. */
-export type Nested = number | null | Nested[];
+/** A number that JSON may have no spelling for; null stands for minus infinity. */
+export type Spelt = number | null | "inf" | "-inf" | "nan";
+
+/** Numbers nested as their axes are. */
+export type Nested = Spelt | Nested[];
 
 /** A cell of a quantity, counted from 0. */
 export interface CellOf {
@@ -69,8 +72,9 @@ export interface ComputeExercise {
   id: string;
   title: Bilingual;
   text: Bilingual;
-  program: Omit<Program, "id" | "title" | "inputs" | "labels" | "notes"> &
-    Partial<Pick<Program, "inputs" | "labels" | "notes">>;
+  /** What is not drawn anew comes with it; without `show`, what is given is shown. */
+  program: Pick<Program, "scalars" | "quantities" | "statements"> &
+    Partial<Pick<Program, "inputs" | "show" | "labels" | "notes">>;
   draw: Record<string, Draw>;
   /** Whole quantities, or single cells. */
   ask: (string | CellOf)[];
@@ -92,9 +96,12 @@ export interface Chain extends Pick<Derivation, "id" | "title" | "status" | "sou
   premises?: Record<string, Bilingual>;
 }
 
+/** A tensor row by row: as numbers, or as base64 in a format of `decodeTensor`. */
+export type RunTensor = { data: Spelt[] } | { dtype: string; data: string };
+
 export interface Run {
   header: Header;
-  tensors: Record<string, { dtype: string; data: string }>;
+  tensors: Record<string, RunTensor>;
 }
 
 export interface Contents {
@@ -130,11 +137,19 @@ export function traceOf({ header, tensors }: Run): Trace {
     keys: Object.keys(tensors),
     tensor(key) {
       if (!Object.hasOwn(tensors, key)) return undefined;
-      const numbers = decoded.get(key) ?? decodeTensor(tensors[key].data, tensors[key].dtype);
+      const numbers = decoded.get(key) ?? numbersOf(tensors[key]);
       decoded.set(key, numbers);
       return numbers;
     },
   };
+}
+
+function numbersOf(tensor: RunTensor): Float64Array {
+  return "dtype" in tensor ? decodeTensor(tensor.data, tensor.dtype) : Float64Array.from(tensor.data, number);
+}
+
+function number(x: Spelt): number {
+  return typeof x === "number" ? x : { inf: Infinity, nan: NaN, "-inf": -Infinity }[x ?? "-inf"];
 }
 
 /** Nested numbers in row-major order. */
@@ -142,7 +157,7 @@ export function flattened(nested: Nested): Float64Array {
   const flat: number[] = [];
   const walk = (part: Nested): void => {
     if (Array.isArray(part)) part.forEach(walk);
-    else flat.push(part ?? -Infinity);
+    else flat.push(number(part));
   };
   walk(nested);
   return Float64Array.from(flat);

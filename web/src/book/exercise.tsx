@@ -60,7 +60,10 @@ function Choose({ exercise }: { exercise: ChooseExercise }) {
   const [seed] = useState(freshSeed);
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const order = useMemo(() => shuffled(exercise.options.length, seed), [seed]);
+  const several = exercise.options.filter(({ right }) => right).length > 1;
   return (
+    <>
+    {several && <p class="live-hint">{say("chooseAll")}</p>}
     <ul class="options">
       {order.map((at) => {
         const { text, right, why } = exercise.options[at];
@@ -81,6 +84,7 @@ function Choose({ exercise }: { exercise: ChooseExercise }) {
         );
       })}
     </ul>
+    </>
   );
 }
 

@@ -10,6 +10,7 @@ import "../styles/sections.css";
 import "../styles/print.css";
 import "./styles/shell.css";
 import "./styles/chapter.css";
+import "./styles/figure.css";
 import "./styles/live.css";
 import "./styles/paper.css";
 import { type ComponentChild, options, render } from "preact";

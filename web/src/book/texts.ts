@@ -75,6 +75,7 @@ export const BOOK_TEXTS = {
   hint: ["Show how it is computed", "看它怎样算"],
   exercise: ["Exercise", "练习"],
   freshNumbers: ["Other numbers", "换一组数"],
+  chooseAll: ["More than one is right; find them all.", "对的不止一个，请全部找出。"],
   chosenRight: ["Right.", "对。"],
   chosenWrong: ["Not this one.", "不是这个。"],
   answers: ["Work out", "请算出"],
