@@ -384,7 +384,11 @@ export type Text = keyof typeof TEXTS;
 export type Words = Record<string, string | number>;
 
 export function say(language: Language, text: Text, words: Words = {}): string {
-  const [en, zh] = TEXTS[text];
+  return inWords(language, TEXTS[text], words);
+}
+
+/** The text of a pair in one language, its `{names}` replaced. */
+export function inWords(language: Language, [en, zh]: readonly [en: string, zh: string], words: Words = {}): string {
   return (language === "zh" ? zh : en).replace(/\{(\w+)\}/g, (whole, name: string) => {
     return Object.hasOwn(words, name) ? String(words[name]) : whole;
   });

@@ -2,6 +2,7 @@
 import "katex/dist/katex.css";
 import "./styles/theme.css";
 import "./styles/base.css";
+import "./styles/run.css";
 import "./styles/layout.css";
 import "./styles/parts.css";
 import "./styles/matrices.css";

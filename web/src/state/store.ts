@@ -57,19 +57,19 @@ export interface State {
   printing: boolean;
 }
 
-export class Store {
-  private state: State;
+export class Store<S extends object = State> {
+  private state: S;
   private readonly listeners = new Set<() => void>();
 
-  constructor(initial: State) {
+  constructor(initial: S) {
     this.state = initial;
   }
 
-  get(): State {
+  get(): S {
     return this.state;
   }
 
-  set(change: Partial<State>): void {
+  set(change: Partial<S>): void {
     this.state = { ...this.state, ...change };
     for (const listener of [...this.listeners]) listener();
   }

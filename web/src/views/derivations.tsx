@@ -1,4 +1,5 @@
 /** Derivations that unfold step by step, each step with its reason and, on demand, this run's number. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Derivation, DerivationStep } from "../data/types.ts";
 import { flatOf, indexOf, keyOf } from "../state/keys.ts";
@@ -70,9 +71,33 @@ interface StepProps {
 
 function Step({ derivation, step, number, flat, wanted }: StepProps) {
   const { engine } = useSession();
-  const { t, pick } = useSpeech();
+  const { t } = useSpeech();
   useStore((state) => state.version);
   const value = wanted === null ? NaN : engine.evaluate(step.expr, derivation.letters)[flat];
+  return (
+    <Line step={step} number={number}>
+      {wanted !== null && (
+        <p class="step-value">
+          {t("thisRun")} <b class="digits">{full(value)}</b>
+          <span class="quiet digits">
+            {" "}
+            {t("differenceIs", { difference: rough(value === wanted ? 0 : Math.abs(value - wanted)) })}
+          </span>
+        </p>
+      )}
+    </Line>
+  );
+}
+
+interface LineProps {
+  step: Pick<DerivationStep, "latex" | "reason" | "condition">;
+  number: number;
+  children?: ComponentChildren;
+}
+
+/** One line of a derivation: its reason, its formula, and what is told of it. */
+export function Line({ step, number, children }: LineProps) {
+  const { t, pick } = useSpeech();
   return (
     <li class="step">
       <p class="reason">
@@ -85,16 +110,27 @@ function Step({ derivation, step, number, flat, wanted }: StepProps) {
         {pick(step.reason)}
       </p>
       <Formula tex={step.latex} />
-      {wanted !== null && (
-        <p class="step-value">
-          {t("thisRun")} <b class="digits">{full(value)}</b>
-          <span class="quiet digits">
-            {" "}
-            {t("differenceIs", { difference: rough(value === wanted ? 0 : Math.abs(value - wanted)) })}
-          </span>
-        </p>
-      )}
+      {children}
     </li>
+  );
+}
+
+/** Buttons for the next line and for all of them. */
+export function Unfold({ shown, count, show }: { shown: number; count: number; show: (count: number) => void }) {
+  const { t } = useSpeech();
+  if (shown >= count) return null;
+  return (
+    <p class="derivation-tools">
+      <button type="button" class="primary" onClick={() => show(shown + 1)}>
+        {t("nextStep")}
+      </button>
+      <button type="button" onClick={() => show(count)}>
+        {t("allSteps")}
+      </button>
+      <span class="quiet small digits">
+        {shown} / {count}
+      </span>
+    </p>
   );
 }
 
@@ -150,19 +186,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
               />
             ))}
           </ol>
-          {shown < derivation.steps.length && (
-            <p class="derivation-tools">
-              <button type="button" class="primary" onClick={() => show(shown + 1)}>
-                {t("nextStep")}
-              </button>
-              <button type="button" onClick={() => show(derivation.steps.length)}>
-                {t("allSteps")}
-              </button>
-              <span class="quiet small digits">
-                {shown} / {derivation.steps.length}
-              </span>
-            </p>
-          )}
+          <Unfold shown={shown} count={derivation.steps.length} show={show} />
         </>
       )}
     </article>
