@@ -23,6 +23,7 @@
 | ``file.py`` | the trace file |
 | ``toy.py`` | the 24-parameter model under any settings |
 | ``runs.py`` | a text through a trained model |
+| ``probing.py`` | a trace with what the probes find |
 | ``steps.py`` | ``train``, every step of which can be traced |
 | ``probes/`` | experiments on a trained model |
 """

@@ -6,6 +6,7 @@ each old schema keeps its reader and its golden file in the tests.
 | schema | new in it |
 |---|---|
 | 2 | lines of the optimizer as quantities and statements; ``attribution``, ``watched``, ``coincidences``, ``missed`` |
+| 2, optional | ``lemmas``; ``probes`` (reports) and ``command`` (what traces the same again) where there are any |
 """
 
 from __future__ import annotations

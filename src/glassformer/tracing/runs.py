@@ -29,12 +29,14 @@ def trace_run(
     target: Token | None = None,
     cells: Mapping[str, float] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
+    probes: bool = False,
 ) -> Trace:
     """Trace ``text`` through the run saved at ``path``: every position but the last is scored against the next token.
 
     ``update``, ``target`` and ``witness_cells`` as for ``trace``; the update "run" is the next step that the run's own
-    optimizer would make. ``cells`` sets single parameters first. Raises ``UserError`` for a folder that is not a run, a
-    text the tokenizer does not know, or one too short or too long for the model.
+    optimizer would make. ``cells`` sets single parameters first. With ``probes`` the trace is one ``with_probes``.
+    Raises ``UserError`` for a folder that is not a run, a text the tokenizer does not know, or one too short or too long
+    for the model.
     """
     path = Path(path)
     run = load_run(path)
@@ -43,7 +45,8 @@ def trace_run(
     model, sample, words = asked(run, text, target)
     shown = words.title["en"]
     title = {"en": f"{shown} through {path.name}", "zh": f"{shown} 通过 {path.name}"}
-    return trace_sample(model, sample, replace(words, title=title), step, witness_cells=witness_cells)
+    traced = trace_sample(model, sample, replace(words, title=title), step, witness_cells=witness_cells)
+    return traced.with_probes(model) if probes else traced
 
 
 def run_update(path: Path, model: Decoder) -> Update:

@@ -46,7 +46,7 @@ class BilinearForms:
             "singular_values": self.singular_values, "rank": self.rank, "asymmetry": self.asymmetry,
             "eigenvalues": self.eigenvalues, "d_k": self.d_k,
         }  # fmt: skip
-        table = Table(same("B = W_Q W_Kᵀ"), columns, tuple(rows), self.reading.provenance)
+        table = Table(same("B = W_Q W_Kᵀ"), columns, tuple(rows), self.reading.provenance, (0, 1))
         title = words("Rank and asymmetry of the matching form", "匹配双线性形式的秩与不对称")
         return Report("bilinear", title, self.reading.provenance, (table,), _NOTES, {}, values)
 

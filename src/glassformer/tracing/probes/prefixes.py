@@ -69,12 +69,12 @@ class SameToken:
 
     def _coefficients(self, which: int) -> Table:
         reading, A = self.readings[which], self.coefficients[which]
-        columns = (words("j (from 0)", "j（从 0 起）"), words("token", "Token"), *(
+        columns = (same("j"), words("token", "Token"), *(
             same(f"A^({h}) l={layer}") for layer in range(len(A)) for h in range(A.shape[1])
         ))  # fmt: skip
         rows = ((j, reading.text(j), *map(cell, A[:, :, j].ravel())) for j in range(reading.n))
         title = words(f"What the token reads in text {which + 1}", f"该 Token 在第 {which + 1} 段文字中所读")
-        return Table(title, columns, tuple(rows), reading.provenance)
+        return Table(title, columns, tuple(rows), reading.provenance, (0,))
 
 
 _MEANING = Note("example", words(
