@@ -9,8 +9,10 @@ import { SessionContext, useSession, useSpeech, useStore, type Session } from ".
 import { Derivations } from "./views/derivations.tsx";
 import { Dialogs } from "./views/dialogs.tsx";
 import { Inspector } from "./views/inspector.tsx";
+import { Lemmas } from "./views/lemmas.tsx";
 import { WayMap } from "./views/map.tsx";
 import { Parts } from "./views/parts.tsx";
+import { Probes } from "./views/probes.tsx";
 import { RunBar } from "./views/runbar.tsx";
 import { Legend, TopBar, Views } from "./views/topbar.tsx";
 import { UpdatePanel } from "./views/update.tsx";
@@ -117,13 +119,20 @@ function Page() {
       <TopBar />
       <RunBar />
       <Views />
-      <div class="columns">
-        <WayMap />
+      <div class={view === "probes" ? "columns without-map" : "columns"}>
+        {view !== "probes" && <WayMap />}
         <main id="way" ref={main} tabIndex={-1}>
-          <Legend />
-          {view === "update" && <UpdatePanel />}
-          <Parts />
-          <Derivations />
+          {view === "probes" ? (
+            <Probes />
+          ) : (
+            <>
+              <Legend />
+              {view === "update" && <UpdatePanel />}
+              <Parts />
+              <Derivations />
+              <Lemmas />
+            </>
+          )}
         </main>
         <Inspector />
       </div>

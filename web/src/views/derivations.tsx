@@ -7,6 +7,7 @@ import { tensorTex } from "../state/symbols.ts";
 import { full, rough } from "../state/text.ts";
 import { Formula, LazyTex } from "./formula.tsx";
 import { Status } from "./status.tsx";
+import { Reason, StepButtons } from "./unfolding.tsx";
 
 /** Values of the last step, to which every step must be equal; empty where the run lacks an operand. */
 function goalOf({ engine }: Session, derivation: Derivation): Float64Array {
@@ -70,20 +71,12 @@ interface StepProps {
 
 function Step({ derivation, step, number, flat, wanted }: StepProps) {
   const { engine } = useSession();
-  const { t, pick } = useSpeech();
+  const { t } = useSpeech();
   useStore((state) => state.version);
   const value = wanted === null ? NaN : engine.evaluate(step.expr, derivation.letters)[flat];
   return (
     <li class="step">
-      <p class="reason">
-        <span class="step-number digits">{number}</span>
-        {step.condition && (
-          <span class="status status-condition" title={t("conditionMeans")}>
-            {t("conditionTag")}
-          </span>
-        )}{" "}
-        {pick(step.reason)}
-      </p>
+      <Reason step={step} number={number} />
       <Formula tex={step.latex} />
       {wanted !== null && (
         <p class="step-value">
@@ -150,19 +143,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
               />
             ))}
           </ol>
-          {shown < derivation.steps.length && (
-            <p class="derivation-tools">
-              <button type="button" class="primary" onClick={() => show(shown + 1)}>
-                {t("nextStep")}
-              </button>
-              <button type="button" onClick={() => show(derivation.steps.length)}>
-                {t("allSteps")}
-              </button>
-              <span class="quiet small digits">
-                {shown} / {derivation.steps.length}
-              </span>
-            </p>
-          )}
+          <StepButtons shown={shown} count={derivation.steps.length} show={show} />
         </>
       )}
     </article>

@@ -85,7 +85,7 @@ function Latex({ source }: { source: string }) {
 
 /** Keys, and what each does (also read by the key handler's tests). */
 const KEYS = [
-  ["1 – 5", "keysViews"],
+  ["1 – 6", "keysViews"],
   ["← ↑ ↓ →", "keysArrows"],
   ["Enter", "keysEnter"],
   ["[  ]", "keysHistory"],
