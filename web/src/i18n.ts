@@ -284,7 +284,7 @@ export const TEXTS = {
     "Tab moves between tables and links, the arrow keys inside a table or heat map. These keys work outside text fields:",
     "Tab 在表格和链接之间移动，方向键在表格或热图之内移动。以下按键在输入框之外有效：",
   ],
-  keysViews: ["forward, gradient, update, after, before → after, probes", "前向、梯度、更新、更新后、更新前 → 后、探针"],
+  keysViews: ["forward, gradient, update, after, before → after, probes", "前向、梯度、更新、更新后、更新前 → 后、探测"],
   keysArrows: ["from number to number in a table or heat map", "在表格或热图中逐个移动"],
   keysEnter: ["look at the number", "查看这个数"],
   keysHistory: ["back and forward through the numbers looked at", "在看过的数之间后退、前进"],

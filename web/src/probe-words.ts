@@ -1,16 +1,16 @@
 /** What the page says about probes and lemmas. */
 export const PROBE_TEXTS = {
-  probes: ["Probes", "探针"],
+  probes: ["Probes", "探测"],
   probesMean: [
     "Experiments on the model of this run: what looks important, and what happens when it is taken out and the model runs again. They were made when the run was traced; the page shows them and computes none of them.",
     "对这次运行的模型所做的实验：什么看起来重要；去掉之后让模型再跑一遍，又会怎样。它们在追踪时做成，本页只显示，不计算。",
   ],
   probesOfRecorded: [
     "You changed this run. The probes below are those of the recorded run, before your edit.",
-    "你改动了这次运行。下面的探针属于改动之前、所记录的那次运行。",
+    "你改动了这次运行。下面的探测属于改动之前、所记录的那次运行。",
   ],
   probesBring: ["This command writes a page that has them:", "下面的命令写出含有它们的页面："],
-  probesNone: ["No probe was asked for when this run was traced.", "追踪这次运行时没有要求做探针。"],
+  probesNone: ["No probe was asked for when this run was traced.", "追踪这次运行时没有要求做探测。"],
   probesMore: ["Other rows, layers and targets:", "其他行、层和目标："],
   sampled: ["sampled", "抽样"],
   sampledMeans: ["Drawn at random.", "随机抽取。"],
