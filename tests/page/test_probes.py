@@ -135,5 +135,5 @@ def test_a_lemma_unfolds_with_its_premises_and_what_each_step_needs_of_them(
     for step, shown in zip(lemma["steps"], place.locator(".step").all(), strict=True):
         eventually(shown.locator(".reason")).to_contain_text(step["reason"]["en"])
         needed = ", ".join(f"({names.index(name) + 1})" for name in step["premises"])
-        assert (shown.locator(".premise-refs").all_inner_texts() or [""])[0] == (needed and f"uses premise {needed}")
+        assert (shown.locator(".premise-refs").all_inner_texts() or [""])[0] == (needed and f"by premise {needed}")
     assert reader.page.locator(".lemmas .derivation").count() == len(toy_header["lemmas"])

@@ -1,5 +1,5 @@
 /** The page: head, run, map, way, inspector; and what belongs to the window: keys, theme, address, paper. */
-import { options } from "preact";
+import { options, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./state/keyboard.ts";
 import { MarksContext, marksOf } from "./state/marks.ts";
@@ -99,20 +99,25 @@ function cardOf(key: string): Element | null {
   return document.getElementById(`card-${key.replace(/\.(grad|new|after)$/, "")}`);
 }
 
-function Page() {
+/** Marks what the looked-at cell reads and what reads it. A choice draws this again, and of what is in it only the marks. */
+function Selection({ children }: { children: ComponentChildren }) {
   const session = useSession();
-  const { t } = useSpeech();
-  const view = useStore((state) => state.view);
   const selected = useStore((state) => state.selected);
   const version = useStore((state) => state.version);
   const marks = useMemo(() => marksOf(session, selected), [selected, version]);
+  useSelection();
+  return <MarksContext.Provider value={marks}>{children}</MarksContext.Provider>;
+}
+
+function Page() {
+  const { t } = useSpeech();
+  const view = useStore((state) => state.view);
   const main = useRef<HTMLElement>(null);
   useLanguage();
   usePrinting();
   useKeys();
-  useSelection();
   return (
-    <MarksContext.Provider value={marks}>
+    <Selection>
       <a class="skip" href="#way">
         {t("skip")}
       </a>
@@ -137,7 +142,7 @@ function Page() {
         <Inspector />
       </div>
       <Dialogs />
-    </MarksContext.Provider>
+    </Selection>
   );
 }
 

@@ -58,6 +58,6 @@ export const PROBE_TEXTS = {
     "这些命题不是梯度：每一行在所述理由和前提之下等于上一行。它们在 Python 中用满足假设的随机数检验过；缺少任何一条假设时，都看到它不成立。它们说的是这一类 Transformer，而不是这次运行的数值。",
   ],
   premises: ["Premises", "前提"],
-  premiseRefs: ["uses premise {numbers}", "用到前提 {numbers}"],
+  premiseRefs: ["by premise {numbers}", "用到前提 {numbers}"],
   noPremises: ["No premise: it follows from the definitions.", "无需前提：由定义即可推出。"],
 } as const satisfies Record<string, readonly [en: string, zh: string]>;

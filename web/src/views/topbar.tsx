@@ -167,7 +167,14 @@ export function Views() {
             onClick={() => store.set({ view: each })}
           >
             <kbd aria-hidden="true">{VIEWS.indexOf(each) + 1}</kbd>
-            {t(each)}
+            {each === "compare" ? (
+              <>
+                <span class="wide-only">{t(each)}</span>
+                <span class="narrow-only">{t("changeNoun")}</span>
+              </>
+            ) : (
+              t(each)
+            )}
           </button>
         ))}
       </nav>
