@@ -49,12 +49,14 @@ def test_they_explain_the_last_scored_row_and_its_target_in_the_layer_asked_for(
     traced = glassformer.trace(model, tokens, scored=[True, False, True, False, False], witness_cells=0)
     found = traced.with_probes(model, layer=0)
     reading = reading_of(model, tokens, provenance="computed")
+    assert found.probes is not None
     assert found.probes[0].plain() == attention_effect(reading, aim_at(reading, 2, 6), 0).report().plain()
     assert traced.probes is None
 
 
 def test_a_text_of_one_token_has_every_probe_but_gradient_norms():
     found = trace_toy24(ToySettings(tokens=(1,), probes=True))
+    assert found.probes is not None
     assert [report.kind for report in found.probes] == ["attention", "bilinear", "variance", "saturation", "linearity"]
 
 
