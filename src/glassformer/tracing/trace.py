@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..text import Tokenizer
 from ..training import LoadedRun
 from . import notebook
 from .audit import Audit, audit
+from .losses import losses_with
 from .optimizers import SGD, AdamW, Moments, Update, moments_after, stepped, take, targets_of
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
@@ -33,7 +35,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SAMPLED_CELLS = 16
 """How many cells of a gradient are checked by central differences unless every cell is asked for."""
 
-EVERY_CELL = 64
+EVERY_CELL = 32
 """Gradients up to this many cells are always checked in every cell."""
 
 
@@ -263,7 +265,7 @@ def _trace(
         values,
         text,
         _observe(observed, sample),
-        analyse(program, update, values),
+        analyse(program, update, values, functools.partial(losses_with, observed, sample)),
         replay(program, update, values),
         witnesses,
         audit(observed, sample, step[1]),
