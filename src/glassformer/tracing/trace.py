@@ -25,7 +25,7 @@ from .optimizers import SGD, AdamW, Moments, Update, moments_after, stepped, tak
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .request import Text, Token, asked
-from .traceable import require_finite, require_traceable
+from .traceable import require_finite
 from .update import UpdateAnalysis, analyse
 from .view import QuantityView
 from .witnesses import Witness, Witnesses
@@ -217,11 +217,11 @@ def trace_sample(
 ) -> Trace:
     """Record one step of ``update`` of ``model`` at ``sample``, in float64, with witnesses.
 
-    ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
-    differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
-    its masks are drawn once, from torch's generator, and held fixed for everything that follows.
+    ``model`` is copied, never changed; that it can be traced (``require_traceable``) is for the caller to see to.
+    ``witness_cells`` caps the cells of each gradient that are checked by central differences: 0 leaves the witnesses out,
+    None checks every cell. With ``dropout`` the step is one of training mode: its masks are drawn once, from torch's
+    generator, and held fixed for everything that follows.
     """
-    require_traceable(model)
     if not bool(sample.scored.any()):
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."

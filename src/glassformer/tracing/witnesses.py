@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch.func import vmap
 
-from ..model import Decoder
+from ..model import Decoder, Resume
+from ..model.block import streams
 from ..notation import REPLAY_FACTOR, Program, key, magnitude, run
 from .losses import ROWS_AT_ONCE, side_by_side
 from .record import Sample, forward, patching
@@ -27,6 +28,9 @@ STEP = 1e-5
 
 WIDE = 10.0
 """How many times longer the step is at which truncation is measured."""
+
+AFTER_BLOCKS = frozenset({"final_norm", "head", "loss"})
+"""The places of a decoder that read nothing but what its blocks give, and the texts."""
 
 UNIT = 2.0**-53
 
@@ -201,15 +205,25 @@ class Witnesses:
             found.append((up - down) / (2 * step))
         return np.concatenate(found)
 
+    def _entry(self, id: str) -> Resume | None:
+        """Where a pass may begin that differs from the recorded one in the tensor ``id`` alone: at the block it is in."""
+        layer = self.program.quantities[id].layer
+        if id.partition(".")[0] in AFTER_BLOCKS:
+            layer = self.model.config.blocks
+        if not layer:  # the first block, or what stands before it
+            return None
+        return Resume(layer, torch.from_numpy(self.values[streams(self.model.config)[layer]])[None])
+
     def _losses(self, id: str, moves: torch.Tensor) -> torch.Tensor:
         """The loss with the tensor ``id`` moved by each of ``moves``, all runs side by side in one forward pass."""
 
+        resume = self._entry(id)
         if id in self.parameters:
-            return side_by_side(self.model, self.sample, {id: self.parameters[id] + moves}, len(moves))
+            return side_by_side(self.model, self.sample, {id: self.parameters[id] + moves}, len(moves), resume)
 
         def one(move: torch.Tensor) -> torch.Tensor:
             # Adding to minus infinity leaves it where it is, so masked scores stay masked.
-            return forward(self.model, self.sample, patching({id: lambda x: x + move})).loss
+            return forward(self.model, self.sample, patching({id: lambda x: x + move}), resume).loss
 
         # As in ``side_by_side``: masks that are given are the only chance there may be.
         with torch.no_grad():
