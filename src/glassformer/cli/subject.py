@@ -35,7 +35,9 @@ class Optimizer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A subject and the changes asked for: single cells, tokens and target of the small model, learning rate, optimizer."""
+    """A subject and the changes asked for: single cells, tokens and target of the small model, learning rate, optimizer,
+    training mode.
+    """
 
     subject: str
     text: str | None = None
@@ -44,6 +46,7 @@ class Request:
     target: str | None = None
     eta: float | None = None
     optimizer: Optimizer | None = None
+    dropout: bool = False
 
 
 def open_subject(request: Request) -> Trace:
@@ -75,6 +78,8 @@ def _toy(request: Request) -> Trace:
             "Its vocabulary is A, B and C.",
             "Give for example --tokens A,B --target C.",
         )
+    if request.dropout:
+        raise UserError("toy24 has no dropout.", "Training mode draws no masks for it.", "Leave --dropout out.")
     defaults = ToySettings()
     tokens = (
         defaults.tokens if request.tokens is None else [token_of(word.strip()) for word in request.tokens.split(",")]
@@ -118,7 +123,9 @@ def _run(request: Request) -> Trace:
             "Leave --eta out, or give --optimizer adamw.",
         )
     update = "run" if request.optimizer is Optimizer.run else _update(request)
-    return trace_run(request.subject, request.text, update=update, cells=assignments(request.cells))
+    return trace_run(
+        request.subject, request.text, update=update, cells=assignments(request.cells), dropout=request.dropout
+    )
 
 
 def _file(request: Request) -> Trace:
@@ -131,6 +138,7 @@ def _file(request: Request) -> Trace:
         "--target": request.target,
         "--eta": request.eta,
         "--optimizer": request.optimizer,
+        "--dropout": request.dropout or None,
     }
     for option, value in given.items():
         if value is not None:

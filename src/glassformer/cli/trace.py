@@ -30,6 +30,10 @@ Chosen = Annotated[
     Optimizer | None,
     typer.Option(help="Whose step: gradient_descent (the default), adamw from rest, or the run's own as it stands."),
 ]
+Dropout = Annotated[
+    bool,
+    typer.Option("--dropout", help="Look at a step of training mode, whose masks are recorded (a model with dropout)."),
+]
 
 
 def trace_command(
@@ -47,6 +51,7 @@ def trace_command(
     target: Target = None,
     eta: Eta = None,
     optimizer: Chosen = None,
+    dropout: Dropout = False,
     page_size: Annotated[
         int, typer.Option(metavar="MB", min=1, help="The most numbers that the page holds, in megabytes.")
     ] = 100,
@@ -59,7 +64,7 @@ def trace_command(
     """
     for path in (json_path if json_path != "-" else None, html, out):
         refuse_existing(path, force)
-    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer)
+    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer, dropout)
     trace = open_subject(request)
     if json_path is not None:
         emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)

@@ -71,6 +71,20 @@ class Recorder:
             raise RuntimeError(f"edited in place after being recorded: {', '.join(edited)}")
 
 
+def saying_once() -> Say:
+    """A ``say`` that changes nothing, and raises ``SaidTwice`` for what it has heard before."""
+    heard: set[str] = set()
+
+    def say(quantity: Quantity, tensor: Any, at: Place) -> Any:
+        name = id_at(quantity, at)
+        if name in heard:
+            raise SaidTwice(f"{name} was said twice in one forward pass; a place must be unique")
+        heard.add(name)
+        return tensor
+
+    return say
+
+
 def patching(patches: Mapping[str, Patch]) -> Say:
     """A ``say`` that returns ``patches[id](tensor)`` for the named quantities and leaves the others as they are."""
 
