@@ -6,7 +6,8 @@ operations, so a loss costs a tenth of what the definitions in NumPy would take 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,32 +18,32 @@ from ..model import Decoder, Resume
 from .record import Sample, call_of, patching
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Losses = Callable[[Sequence[Mapping[str, Array]]], list[float]]
+Losses = Callable[[Iterable[Mapping[str, Array]]], list[float]]
 """From sets of parameters, by id, to the loss with each set in the place of the model's own."""
 
-CELLS_AT_ONCE = 1_000_000
-"""How many cells the sets of one forward pass have together: 8 MB in float64."""
+CELLS_AT_ONCE = 500_000
+"""How many cells the sets of one forward pass have together: 4 MB in float64."""
 
-ROWS_AT_ONCE = 1152
+ROWS_AT_ONCE = 768
 """How many rows one forward pass of all that is tried together has: as many as a small batch, so that memory stays small."""
 
 
-def losses_with(model: Decoder, sample: Sample, replaced: Sequence[Mapping[str, Array]]) -> list[float]:
+def losses_with(model: Decoder, sample: Sample, replaced: Iterable[Mapping[str, Array]]) -> list[float]:
     """The loss of ``sample`` with each of ``replaced`` in the place of parameters of ``model``, which is left alone.
 
     Each maps ids of parameters to arrays of their shape; what it does not name stays. A loss that leaves float64 is
     infinite or NaN. The explicit arithmetic runs, as in a recorded pass.
     """
-    ids = [id for id in dict(model.named_parameters()) if any(id in own for own in replaced)]
-    old = {id: model.get_parameter(id).detach() for id in ids}
-    cells = max(1, sum(tensor.numel() for tensor in old.values()))
+    old = {id: p.detach() for id, p in model.named_parameters()}
+    cells = sum(tensor.numel() for tensor in old.values())
     at_once = max(1, min(CELLS_AT_ONCE // cells, ROWS_AT_ONCE // sample.length))
-    found: list[float] = []
-    for start in range(0, len(replaced), at_once):
-        part = replaced[start : start + at_once]
+    # One batch after the other is taken from ``replaced``, so that sets which are made as they are asked for need no room.
+    sets, found = iter(replaced), list[float]()
+    while part := list(itertools.islice(sets, at_once)):
         stacks = {
             id: torch.stack([torch.from_numpy(np.asarray(own[id])) if id in own else old[id] for own in part])
-            for id in ids
+            for id in old
+            if any(id in own for own in part)
         }
         found += side_by_side(model, sample, stacks, len(part)).tolist()
     return found

@@ -91,7 +91,7 @@ def analyse(
     predicted = {id: float((values[key(id, "grad")] * steps[id]).sum()) for id in parameters}
     groups = groups_of(parameters, usual(parameters))
     change = _changes(values, losses, [*([id] for id in parameters), parameters, *_unions(groups.values())])
-    line = losses([{id: values[id] + k * step for id, step in steps.items()} for k in LINE])
+    line = losses({id: values[id] + k * step for id, step in steps.items()} for k in LINE)
     return UpdateAnalysis(
         eta,
         loss,
@@ -122,7 +122,7 @@ def _changes(values: Mapping[str, Array], losses: Losses, foreseen: Iterable[Ite
     loss = float(values["loss.L"])
 
     def ask(sets: Sequence[frozenset[str]]) -> list[float]:
-        found = losses([{id: values[key(id, "new")] for id in moved} for moved in sets])
+        found = losses({id: values[key(id, "new")] for id in moved} for moved in sets)
         return [there - loss if math.isfinite(there) else math.nan for there in found]
 
     sets = list(dict.fromkeys(map(frozenset, foreseen)))
