@@ -33,7 +33,7 @@ def door(request: pytest.FixtureRequest) -> Door:
 def with_number(value: float) -> Decoder:
     model = toy24_model()
     with torch.no_grad():
-        model.head.U[0, 1] = value
+        model.get_parameter("head.U")[0, 1] = value
     return model
 
 
@@ -97,7 +97,7 @@ def test_sharded_tensors_are_refused_everywhere(door: Door) -> None:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         model = toy24_model()
-        whole = model.head.U.detach()
+        whole = model.get_parameter("head.U").detach()
         model.head.U = torch.nn.Parameter(distribute_tensor(whole, init_device_mesh("cpu", (1,)), [Shard(0)]))
         with pytest.raises(UserError, match=r"head\.U is a DTensor"):
             door(model)
