@@ -29,7 +29,7 @@ FEW = ["everything", "no norm", *list(OPTION_CONFIGS)[::6]]
 def traced(name: str, **options: object) -> Trace:
     torch.manual_seed(0)
     kwargs = {"update": SGD(lr=0.05), "witness_cells": 0, "dropout": True, **options}
-    return trace(random_decoder(ALL[name]), TOKENS, TARGETS, SCORED, **kwargs)  # pyright: ignore[reportArgumentType]
+    return trace(random_decoder(ALL[name]), TOKENS, TARGETS, SCORED, **kwargs)
 
 
 def asked(name: str, seed: int = 0) -> tuple[Decoder, Sample, Program, Witnesses]:

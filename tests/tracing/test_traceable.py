@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def with_number(value: float) -> Decoder:
 
 def compiled_part() -> Decoder:
     model = toy24_model()
-    model.blocks[0] = torch.compile(model.blocks[0], backend="eager")
+    model.blocks[0] = cast(torch.nn.Module, torch.compile(model.blocks[0], backend="eager"))
     return model
 
 
