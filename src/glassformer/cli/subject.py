@@ -36,8 +36,8 @@ class Optimizer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A subject and what is asked for: single cells, tokens and target of the small model, learning rate, optimizer, and
-    whether the probes are recorded too (None: nobody said).
+    """A subject and what is asked for: single cells, tokens and target of the small model, learning rate, optimizer,
+    whether the probes are recorded too (None: nobody said), training mode.
     """
 
     subject: str
@@ -48,6 +48,7 @@ class Request:
     eta: float | None = None
     optimizer: Optimizer | None = None
     probes: bool | None = None
+    dropout: bool = False
 
     @property
     def command(self) -> Command:
@@ -62,6 +63,8 @@ class Request:
             ("--optimizer", None if self.optimizer is None else str(self.optimizer)),
         ]
         given = [word for option, value in options if value is not None for word in (option, value)]
+        if self.dropout:
+            given.append("--dropout")
         path = Path(self.subject)
         return Command(path.name if path.is_absolute() else self.subject, self.text, tuple(given))
 
@@ -95,6 +98,8 @@ def _toy(request: Request) -> Trace:
             "Its vocabulary is A, B and C.",
             "Give for example --tokens A,B --target C.",
         )
+    if request.dropout:
+        raise UserError("toy24 has no dropout.", "Training mode draws no masks for it.", "Leave --dropout out.")
     defaults = ToySettings()
     tokens = (
         defaults.tokens if request.tokens is None else [token_of(word.strip()) for word in request.tokens.split(",")]
@@ -140,7 +145,7 @@ def _run(request: Request) -> Trace:
         )
     update = "run" if request.optimizer is Optimizer.run else _update(request)
     cells, probes = assignments(request.cells), bool(request.probes)
-    return trace_run(request.subject, request.text, update=update, cells=cells, probes=probes)
+    return trace_run(request.subject, request.text, update=update, cells=cells, probes=probes, dropout=request.dropout)
 
 
 def _file(request: Request) -> Trace:
@@ -154,6 +159,7 @@ def _file(request: Request) -> Trace:
         "--eta": request.eta,
         "--optimizer": request.optimizer,
         "--probes" if request.probes else "--no-probes": request.probes,
+        "--dropout": request.dropout or None,
     }
     for option, value in given.items():
         if value is not None:

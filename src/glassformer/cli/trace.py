@@ -30,6 +30,10 @@ Chosen = Annotated[
     Optimizer | None,
     typer.Option(help="Whose step: gradient_descent (the default), adamw from rest, or the run's own as it stands."),
 ]
+Dropout = Annotated[
+    bool,
+    typer.Option("--dropout", help="Look at a step of training mode, whose masks are recorded (a model with dropout)."),
+]
 
 
 def trace_command(
@@ -50,6 +54,7 @@ def trace_command(
     probes: Annotated[
         bool | None, typer.Option("--probes/--no-probes", help="Record what the probes find (on for toy24).")
     ] = None,
+    dropout: Dropout = False,
     page_size: Annotated[
         int, typer.Option(metavar="MB", min=1, help="The most numbers that the page holds, in megabytes.")
     ] = 100,
@@ -63,7 +68,8 @@ def trace_command(
     for path in (json_path if json_path != "-" else None, html, out):
         refuse_existing(path, force)
     probes = True if probes is None and subject == TOY else probes
-    trace = open_subject(Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer, probes))
+    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer, probes, dropout)
+    trace = open_subject(request)
     if json_path is not None:
         emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)
     if html is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -137,13 +137,15 @@ def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace
         _command_from(header.get("command")),
     )
     audit = header["audit"]
+    analysis = _analysis_from(header["update"], header["schema"])
+    _check_names(program, (*header["witnesses"], *_named(analysis)))
     return Trace(
         program,
         update,
         dict(tensors),
         text,
         Observer(**_figures(header["observer"])),
-        _analysis_from(header["update"], header["schema"]),
+        analysis,
         replay(program, update, tensors),
         {id: _witness_from(_figures(w)) for id, w in header["witnesses"].items()},
         None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
@@ -183,6 +185,21 @@ def _check_tensors(program: Program, tensors: Mapping[str, Array], vocabulary: i
     for id, read in (("embed.t", tensors["embed.t"]), ("loss.y", tensors["loss.y"][tensors["loss.scored"] > 0])):
         if not ((read >= 0) & (read < vocabulary)).all():
             raise ValueError(f"{id} holds a token outside the vocabulary")
+
+
+def _check_names(program: Program, ids: Iterable[str]) -> None:
+    unknown = sorted(set(ids) - set(program.quantities))
+    if unknown:
+        raise ValueError(f"it speaks of {unknown[0]!r}, which is no quantity of it")
+
+
+def _named(a: UpdateAnalysis) -> Iterator[str]:
+    """Every id that an analysis speaks of."""
+    yield from (group.id for group in a.groups)
+    yield from a.sequential.different
+    yield from (cell.id for cell in a.watched)
+    yield from (id for pair in a.coincidences for id in (pair.a, pair.b))
+    yield from (id for share in (a.attribution.shares if a.attribution else ()) for id in share.members)
 
 
 def place_of(file: str) -> str:

@@ -17,6 +17,7 @@ from .optimizers import SGD, Update
 from .request import Text, sample_of
 from .settings import set_cells
 from .trace import Trace, trace_sample
+from .traceable import require_traceable
 from .witnesses import STEP
 
 NAMES = {"abstract": ("A, B, C", "A、B、C"), "clinic": ("a clinic sentence", "临床句子")}
@@ -56,6 +57,7 @@ def trace_toy24(settings: ToySettings = ToySettings()) -> Trace:
             f"{n} tokens do not fit.", f"The model reads 1 to {model.config.context}.", "Give for example --tokens A,B."
         )
     set_cells(model, settings.cells)
+    require_traceable(model)
     sample = sample_of(settings.tokens, [*settings.tokens[1:], settings.target], [False] * (n - 1) + [True])
     text = Text(tuple(LABELS[0]["texts"]), TITLE, "toy24", "constructed", LABELS)
     update = SGD(lr=settings.eta) if settings.update is None else settings.update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +20,14 @@ from ..text import Tokenizer
 from ..training import LoadedRun
 from . import notebook
 from .audit import Audit, audit
+from .losses import losses_with
 from .optimizers import SGD, AdamW, Moments, Update, moments_after, stepped, take, targets_of
 from .probes import Report
 from .probing import probed
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
 from .request import Command, Text, Token, asked
-from .traceable import require_finite, require_traceable
+from .traceable import require_finite
 from .update import UpdateAnalysis, analyse
 from .view import QuantityView
 from .witnesses import Witness, Witnesses
@@ -35,7 +37,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SAMPLED_CELLS = 16
 """How many cells of a gradient are checked by central differences unless every cell is asked for."""
 
-EVERY_CELL = 64
+EVERY_CELL = 32
 """Gradients up to this many cells are always checked in every cell."""
 
 
@@ -247,11 +249,11 @@ def trace_sample(
 ) -> Trace:
     """Record one step of ``update`` of ``model`` at ``sample``, in float64, with witnesses.
 
-    ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
-    differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
-    its masks are drawn once, from torch's generator, and held fixed for everything that follows.
+    ``model`` is copied, never changed; that it can be traced (``require_traceable``) is for the caller to see to.
+    ``witness_cells`` caps the cells of each gradient that are checked by central differences: 0 leaves the witnesses out,
+    None checks every cell. With ``dropout`` the step is one of training mode: its masks are drawn once, from torch's
+    generator, and held fixed for everything that follows.
     """
-    require_traceable(model)
     if not bool(sample.scored.any()):
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
@@ -295,7 +297,7 @@ def _trace(
         values,
         text,
         _observe(observed, sample),
-        analyse(program, update, values),
+        analyse(program, update, values, functools.partial(losses_with, observed, sample)),
         replay(program, update, values),
         witnesses,
         audit(observed, sample, step[1]),

@@ -5,10 +5,10 @@
 ``derivations(program)`` lists those whose quantities a program has, each at the first place where it fits;
 ``glassformer.notation.chain`` checks them.
 
-*Lemmas* say what is no gradient line, each with its assumptions: ``dot_product`` (why scores are divided by the root of
-d_k), ``no_leak`` (why nothing leaks round through many layers), ``residual`` (its derivative), ``order`` (permutations,
-rotary positions), ``likelihood`` (from the probability of a text to cross-entropy). They bring small programs of their
-own; ``glassformer.notation.lemma`` checks them.
+*Lemmas* say what is no gradient line, each with its assumptions: ``softmax`` (ratios and shifts), ``dot_product`` (why
+scores are divided by the root of d_k), ``no_leak`` (why nothing leaks round through many layers), ``residual`` (its
+derivative), ``order`` (permutations, rotary positions), ``likelihood`` (from the probability of a text to cross-entropy).
+They bring small programs of their own; ``glassformer.notation.lemma`` checks them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .output import OUTPUT_CHAINS
 from .qk_norm import QK_NORM_CHAINS
 from .residual import RESIDUAL_LEMMAS
 from .rotary import ROTARY_CHAINS
+from .softmax import SOFTMAX_LEMMAS
 
 CHAINS: tuple[Chain, ...] = (
     *OUTPUT_CHAINS,
@@ -46,6 +47,7 @@ CHAINS: tuple[Chain, ...] = (
 """Every derivation of a gradient, from the loss back to the embedding."""
 
 LEMMAS: tuple[Lemma, ...] = (
+    *SOFTMAX_LEMMAS,
     *DOT_PRODUCT_LEMMAS,
     *NO_LEAK_LEMMAS,
     *RESIDUAL_LEMMAS,
