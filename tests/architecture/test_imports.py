@@ -19,7 +19,7 @@ ORDER = (
 )
 """Packages of one line do not import one another."""
 
-EVERYWHERE = {"errors", "files", "__version__"}
+EVERYWHERE = {"bilingual", "errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
 CORE = {

@@ -1,0 +1,249 @@
+"""One model on the bench at one precision: texts to try, runs, the bound that rounding sets, and claims put to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .runs import Cells, Claim, Inputs, Run, block, once
+from .subjects.base import Kind, ModelSubject, Offer
+from .verdict import Finding, NotApplicable, NotSupported
+from .weights import amplified, jitter, scale, unsettle
+
+FLOOR = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""No bound is set lower than this part of the logits' standard deviation: rounding differs between shapes and kernels."""
+
+JITTER = {torch.float64: 1e-12, torch.float32: 2.0**-22}
+"""Relative change of the parameters whose effect shows how a model magnifies rounding."""
+
+SLACK = 100.0
+"""How many times the effect of that change two runs may differ. A fault is larger by orders of magnitude."""
+
+EFFECT = 1e-3
+"""The part of the logits' standard deviation that counts as an effect."""
+
+LENGTH = 12
+
+
+@dataclass(slots=True)
+class Spent:
+    """Forward passes made so far, over all benches of one check."""
+
+    forwards: int = 0
+
+
+class Bench:
+    """A copy of the subject's model in ``dtype`` with weights that make faults show, and what can be done with it.
+
+    Raises ``NotSupported`` from the constructor where the model cannot be run at this precision at all.
+    """
+
+    def __init__(self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None) -> None:
+        self.subject = subject
+        self.dtype = dtype
+        self.seed = seed
+        self.spent = spent if spent is not None else Spent()
+        self.generator = torch.Generator().manual_seed(seed)
+        self.module = subject.copied().to(dtype).eval()
+        self.gain = 1.0
+        self._cached: list[tuple[Run, Tensor]] = []
+        self._effects: dict[Offer, float] = {}
+        unsettle(self.module, self.generator)
+        self.factor = amplified(self.module, self._telling)
+
+    # Texts
+
+    @property
+    def length(self) -> int:
+        """The usual length of a text: short, longer than common windows of tests where the model allows."""
+        context = self.subject.facts.context
+        return LENGTH if context is None else max(2, min(LENGTH, context))
+
+    def texts(self, rows: int, length: int | None = None, seed: int = 0) -> Tensor:
+        """``(rows, length)`` random ids, none of them special; the same for the same seed."""
+        facts = self.subject.facts
+        allowed = torch.tensor([i for i in range(facts.vocab_size) if i not in facts.special])
+        generator = torch.Generator().manual_seed(1000 * self.seed + seed)
+        shape = (rows, self.length if length is None else length)
+        return allowed[torch.randint(len(allowed), shape, generator=generator)]
+
+    def other(self, ids: Tensor) -> Tensor:
+        """Ids that differ from ``ids`` in every place, none of them special."""
+        facts = self.subject.facts
+        allowed = [i for i in range(facts.vocab_size) if i not in facts.special]
+        next_one = {a: allowed[(k + max(1, len(allowed) // 3)) % len(allowed)] for k, a in enumerate(allowed)}
+        return torch.tensor([next_one.get(i, allowed[0]) for i in ids.reshape(-1).tolist()]).reshape(ids.shape)
+
+    def lengths(self) -> Sequence[int]:
+        """Lengths around powers of two, the model's window and its context."""
+        window = self.subject.facts.settings.get("window")
+        wanted = {1, 2, 3, 5, 8, 9, self.length, *([window - 1, window, window + 1, window + 3] if window else [])}
+        context = self.subject.facts.context
+        return sorted(n for n in wanted if 1 <= n <= min(context or 64, 64))
+
+    # Runs
+
+    def logits(self, run: Run) -> Tensor:
+        """``(b, n, V)`` in float64: the logits of all calls of ``run``, joined along the positions."""
+        for known, logits in self._cached:
+            if known is run:
+                return logits
+        logits = torch.cat([output for output in self._calls(run)], 1)
+        self._cached = [*self._cached[-3:], (run, logits)]
+        return logits
+
+    def _calls(self, run: Run) -> Iterator[Tensor]:
+        cache = None
+        with self.mode(run):
+            for call in run.calls:
+                outputs = self.subject.call(self.module, self.fitted(call), keep=run.cached, cache=cache)
+                self.spent.forwards += 1
+                cache = outputs.cache
+                yield outputs.logits.detach().double()
+
+    def fitted(self, call: Inputs) -> Inputs:
+        """``call`` with its embeddings in the precision of the bench, and with a source where the model needs one."""
+        if call.embeds is not None:
+            call = replace(call, embeds=call.embeds.to(self.dtype))
+        if self.subject.kind is Kind.SEQUENCE_TO_SEQUENCE and call.source is None:
+            call = replace(call, source=self.texts(1, seed=77).expand(call.ids.shape[0], -1))
+        return call
+
+    @contextmanager
+    def mode(self, run: Run) -> Iterator[None]:
+        """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
+        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
+            torch.manual_seed(run.seed)
+            self.module.train(run.training)
+            if run.gain != self.gain:
+                scale(self.module, run.gain / self.gain)
+                self.gain = run.gain
+            try:
+                yield
+            finally:
+                self.module.eval()
+
+    def _telling(self, module: nn.Module) -> tuple[float, float]:
+        ids = self.texts(1)
+        changed = ids.clone()
+        changed[:, :-1] = self.other(ids)[:, :-1]
+        self._cached = []
+        left, right = self.logits(once(ids)), self.logits(once(changed))
+        self._cached = []
+        spread = float(left.std())
+        return spread, float((left[:, -1] - right[:, -1]).abs().max()) / max(spread, 1e-300)
+
+    # Size and rounding
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of the logits of a random text."""
+        return float(self.logits(once(self.texts(2))).std())
+
+    @cached_property
+    def noise(self) -> float:
+        """How far a relative change of the parameters by one rounding moves the logits, in their standard deviations."""
+        run, shaken = once(self.texts(2)), once(self.texts(2))
+        before = self.logits(run)
+        kept = {name: value.clone() for name, value in self.module.state_dict().items()}
+        jitter(self.module, JITTER[self.dtype], self.generator)
+        try:
+            after = self.logits(shaken)
+        finally:
+            self.module.load_state_dict(kept)
+        return float((after - before).abs().max()) / self.spread
+
+    @property
+    def tolerance(self) -> float:
+        """What two runs may differ by, in standard deviations of the logits."""
+        return max(FLOOR[self.dtype], SLACK * self.noise)
+
+    @cached_property
+    def rows_apart(self) -> bool:
+        """Whether the rows of a batch leave each other alone. Where not, other laws are tried row by row."""
+        ids = self.texts(2)
+        pair, alone = self.logits(once(ids)), self.logits(once(ids[:1]))
+        return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
+
+    # Claims
+
+    def test(self, claims: Iterable[Claim], **witness: Any) -> Finding:
+        """The worst of ``claims``. Raises ``NotSupported`` when there is none."""
+        worst: Finding | None = None
+        for claim in claims:
+            finding = self._tested(claim, witness)
+            if worst is None or finding.severity > worst.severity:
+                worst = finding
+        if worst is None:
+            raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
+        return worst
+
+    def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
+        right_at = claim.left_at if claim.right_at is None else claim.right_at
+        left = claim.left_at.of(self.logits(claim.left))
+        right = right_at.of(self.logits(claim.right))
+        spread = max(float(left.std()), self.spread) if left.numel() > 1 else self.spread
+        apart = torch.where(left == right, 0.0, (left - right).abs()).amax(-1)
+        at = int(apart.nan_to_num(torch.inf).argmin() if claim.differ else apart.nan_to_num(torch.inf).argmax())
+        facts = {"seed": self.seed, "row": int(claim.left_at.rows[at]), "position": int(claim.left_at.positions[at])}
+        facts |= {"length": claim.left.length, "logit_standard_deviation": spread, **claim.facts, **witness}
+        # A dual asks whether anything at all has moved.
+        measured = float(apart.max()) if claim.differ else float(apart[at])
+        bound = (EFFECT if claim.differ else self.tolerance) * spread
+        return Finding(measured=measured, bound=bound, at_least=claim.differ, witness=facts, claim=claim)
+
+    def need(self, offer: Offer) -> None:
+        """Raise ``NotSupported`` unless the subject takes ``offer`` and it has an effect."""
+        self.subject.require(offer)
+        if offer not in self._effects:
+            self._effects[offer] = self._effect(offer)
+        if not self._effects[offer] >= EFFECT:
+            argument = self.subject.offers[offer]
+            raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
+
+    def _effect(self, offer: Offer) -> float:
+        """How far ``offer`` moves the last logits, in their standard deviations."""
+        ids = self.texts(1)
+        n = ids.shape[1]
+        plain, last = once(ids), block([0], [n - 1])
+        right_at: Cells | None = None
+        match offer:
+            case Offer.MASK:
+                run = once(ids, mask=(torch.arange(n) > 0).long()[None])
+            case Offer.POSITIONS:
+                moved = torch.arange(n)[None].clone()
+                moved[:, : n // 2] = moved[:, : n // 2].flip(1)
+                run = once(ids, positions=moved)
+            case Offer.SEGMENTS:
+                run = once(ids, segments=(torch.arange(n) >= n // 2).long()[None])
+            case Offer.CACHE:
+                # The last token after a cache, against the last token alone: what the cache holds must be read.
+                run = chunked_pair(ids)
+                plain, right_at = once(ids[:, -1:]), block([0], [0])
+                return self._apart(run, plain, last, right_at)
+            case Offer.EMBEDS:
+                return 1.0  # compared with ids by its own probe
+            case Offer.SOURCE | Offer.SOURCE_MASK | Offer.LABELS:
+                return 1.0  # each has a dual of its own
+        return self._apart(run, plain, last, right_at)
+
+    def _apart(self, left: Run, right: Run, left_at: Cells, right_at: Cells | None) -> float:
+        a, b = left_at.of(self.logits(left)), (right_at or left_at).of(self.logits(right))
+        return float((a - b).abs().max()) / self.spread
+
+
+def chunked_pair(ids: Tensor) -> Run:
+    """All tokens but the last into the cache, then the last."""
+    return Run(calls=(Inputs(ids=ids[:, :-1]), Inputs(ids=ids[:, -1:])), cached=True)
+
+
+def causal_only(bench: Bench) -> None:
+    """Raise ``NotApplicable`` for a model whose positions read the whole text."""
+    if bench.subject.kind is Kind.MASKED:
+        raise NotApplicable("this model reads in both directions", "该模型双向阅读")

@@ -1,0 +1,156 @@
+"""Run the laws on a subject: every probe ends in a verdict, and the subject is left as it was."""
+
+from __future__ import annotations
+
+import platform
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..bilingual import words
+from .bench import Bench, Spent
+from .law import Family, Law, Probe
+from .report import Report
+from .subjects.base import ModelSubject
+from .table import LAWS
+from .verdict import Finding, Result, Undecided, Verdict
+
+PRECISIONS = (torch.float64, torch.float32)
+"""Rounding shrinks by eight orders of magnitude from the second to the first; a fault keeps its size."""
+
+Documented = Callable[[str], Any]
+
+
+@contextmanager
+def left_alone() -> Iterator[None]:
+    """Random numbers of torch, NumPy and Python, grad mode and threads: afterwards as before, whatever happens."""
+    own, numpys, grad, threads = (
+        random.getstate(),
+        np.random.get_state(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            random.setstate(own)
+            np.random.set_state(numpys)
+            torch.set_grad_enabled(grad)
+            torch.set_num_threads(threads)
+
+
+def chosen(
+    laws: Iterable[Law], family: Family, *, fast: bool = False, only: Iterable[str] = ()
+) -> Iterator[tuple[Law, Probe]]:
+    """The probes for a family; with ``only`` those of the given laws or probes."""
+    wanted = set(only)
+    for law in laws:
+        for probe in law.probes:
+            named = not wanted or law.id in wanted or probe.id in wanted
+            if probe.family is family and named and (probe.fast or not fast):
+                yield law, probe
+
+
+def check_subject(
+    subject: Any, *, fast: bool = False, only: Iterable[str] = (), seed: int = 0, laws: Iterable[Law] = LAWS
+) -> Report:
+    """The report on one subject. A probe that raises ends in a verdict that says so; the others still run."""
+    spent = Spent()
+    probes = list(chosen(laws, subject.family, fast=fast, only=only))
+    with left_alone():
+        if isinstance(subject, ModelSubject):
+            results = tuple(_on_model(subject, probes, seed, spent, fast=fast))
+            kind, facts = subject.kind.value, _facts(subject)
+        else:
+            results = tuple(_result(law, probe, {"": lambda: subject}) for law, probe in probes)
+            kind, facts = subject.family.value, {}
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    return Report(
+        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, versions=versions, facts=facts
+    )
+
+
+def _on_model(
+    subject: ModelSubject, probes: list[tuple[Law, Probe]], seed: int, spent: Spent, *, fast: bool
+) -> Iterator[Result]:
+    benches: dict[torch.dtype, Bench | Undecided] = {}
+
+    def bench(dtype: torch.dtype) -> Callable[[], Bench]:
+        def made() -> Bench:
+            if dtype not in benches:
+                # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
+                benches.clear()
+                benches[dtype] = _bench(subject, dtype, seed, spent)
+            found = benches[dtype]
+            if isinstance(found, Undecided):
+                raise found
+            return found
+
+        return made
+
+    double, single = PRECISIONS
+    first = [_result(law, probe, {"float64": bench(double)}) for law, probe in probes]
+    # Where double precision cannot run, or says that a law is broken, single precision is asked too.
+    for (law, probe), result in zip(probes, first, strict=True):
+        again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
+        yield _both(result, _result(law, probe, {"float32": bench(single)})) if again else result
+
+
+def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
+    try:
+        return Bench(subject, dtype, seed, spent)
+    except Undecided as undecided:
+        return undecided
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the verdict says what
+        return _raised(error, f"the model cannot be run in {str(dtype).removeprefix('torch.')}")
+
+
+def _raised(error: Exception, doing: str = "the call raised") -> Undecided:
+    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return Undecided(f"{doing}: {said}", f"调用出错：{said}")
+
+
+def _result(law: Law, probe: Probe, subjects: Mapping[str, Callable[[], Any]]) -> Result:
+    findings: dict[str, Finding] = {}
+    try:
+        for precision, subject in subjects.items():
+            findings[precision] = probe.run(subject())
+    except Undecided as undecided:
+        return Result(law=law.id, probe=probe.id, verdict=undecided.verdict, reason=undecided.reason)
+    except Exception as error:  # noqa: BLE001 - as above
+        return Result(law=law.id, probe=probe.id, verdict=Verdict.NOT_SUPPORTED, reason=_raised(error).reason)
+    kept = all(finding.kept for finding in findings.values())
+    return Result(law=law.id, probe=probe.id, verdict=Verdict.HOLDS if kept else Verdict.VIOLATED, findings=findings)
+
+
+def _both(double: Result, single: Result) -> Result:
+    """The verdict of two precisions; where they differ the result says which saw the fault."""
+    if not double.findings or not single.findings:
+        return single if single.findings and double.verdict is Verdict.NOT_SUPPORTED else double
+    findings = {**double.findings, **single.findings}
+    verdict = Verdict.VIOLATED if Verdict.VIOLATED in (double.verdict, single.verdict) else double.verdict
+    reason = None
+    if double.verdict is not single.verdict:
+        where = "float64" if double.verdict is Verdict.VIOLATED else "float32"
+        reason = words(f"in {where} alone", f"仅在 {where} 下")
+    return replace(double, verdict=verdict, findings=findings, reason=reason)
+
+
+def _facts(subject: ModelSubject) -> dict[str, Any]:
+    facts = subject.facts
+    settings = {name: value for name, value in facts.settings.items() if isinstance(value, int | float | str | bool)}
+    return {
+        "class": type(subject.module).__name__,
+        "parameters": sum(p.numel() for p in subject.module.parameters()),
+        "vocabulary": facts.vocab_size,
+        "context": facts.context,
+        "offers": {offer.value: argument for offer, argument in subject.offers.items()},
+        **settings,
+    }

@@ -1,0 +1,119 @@
+"""What laws know of a model that is not theirs: how to copy it, and how to call it."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..law import Family
+from ..runs import Inputs
+from ..verdict import NotSupported
+
+
+class Kind(StrEnum):
+    """Which text a position reads: what came before, all of it, or before and a source beside it."""
+
+    CAUSAL = "causal"
+    MASKED = "masked"
+    SEQUENCE_TO_SEQUENCE = "sequence-to-sequence"
+
+
+class Offer(StrEnum):
+    """What a model may take or give beside ids and logits. The signature says that it may; the bench shows its effect."""
+
+    MASK = "mask"
+    POSITIONS = "positions"
+    SEGMENTS = "segments"
+    CACHE = "cache"
+    LABELS = "labels"
+    EMBEDS = "embeds"
+    SOURCE = "source"
+    SOURCE_MASK = "source_mask"
+
+
+@dataclass(slots=True)
+class Outputs:
+    """What one call gave: ``logits (b, n, V)``, a scalar ``loss`` where labels were given, the cache to go on with."""
+
+    logits: Tensor
+    loss: Tensor | None = None
+    cache: Any = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Facts:
+    """What is known of a model, found in its config or its parts; None or absent where nothing says so.
+
+    ``settings`` holds, under our names, what probes compare with: ``eps``, ``window``, ``heads``, ``kv_heads``, ``tied``.
+    ``special`` ids are never drawn for a text: padding, begin, end.
+    """
+
+    vocab_size: int
+    context: int | None = None
+    pad: int | None = None
+    special: frozenset[int] = frozenset()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ModelSubject(ABC):
+    """A model under test. ``module`` is the user's own and is only ever copied."""
+
+    family = Family.MODEL
+
+    def __init__(self, name: str, module: nn.Module, kind: Kind, facts: Facts) -> None:
+        self.name = name
+        self.module = module
+        self.kind = kind
+        self.facts = facts
+
+    @property
+    @abstractmethod
+    def offers(self) -> Mapping[Offer, str]:
+        """What the signature promises: the name of the argument behind each offer."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of further arguments that ``forward`` takes."""
+        return frozenset()
+
+    @abstractmethod
+    def call(self, module: nn.Module, inputs: Inputs, *, keep: bool = False, cache: Any = None) -> Outputs:
+        """Call ``module``, a copy of the subject's. With ``keep`` a cache is begun, or ``cache`` continued, and returned.
+
+        Raises ``NotSupported`` for inputs that the subject does not offer.
+        """
+
+    def copied(self) -> nn.Module:
+        """A copy that shares nothing with the user's model."""
+        return copy.deepcopy(self.module)
+
+    def blocks(self, module: nn.Module) -> Sequence[tuple[str, nn.Module]]:
+        """The repeated layers of ``module``: the children of its longest list of modules of one class."""
+        best: list[tuple[str, nn.Module]] = []
+        for name, part in module.named_modules():
+            children = list(part.named_children()) if isinstance(part, nn.ModuleList | nn.Sequential) else []
+            alike = len({type(child) for _, child in children}) == 1
+            if alike and len(children) > len(best):
+                best = [(f"{name}.{each}", child) for each, child in children]
+        return best
+
+    def building(self) -> Sequence[str]:
+        """Lines of Python that make ``model`` without this package, for a program that reproduces a finding."""
+        return ("model = ...  # build your model here",)
+
+    def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
+        """An expression of Python that calls ``model`` with ``inputs``; ``names`` gives the variable of each tensor."""
+        given = [names["ids"], *(f"{self.offers[Offer(key)]}={name}" for key, name in names.items() if key != "ids")]
+        return f"model({', '.join([*given, *(f'{key}={value!r}' for key, value in inputs.options.items())])})"
+
+    def require(self, offer: Offer) -> str:
+        """The argument behind ``offer``; raises ``NotSupported`` where the signature has none."""
+        if offer not in self.offers:
+            raise NotSupported(f"forward takes no {offer.value}", f"forward 不接受 {offer.value}")
+        return self.offers[offer]
