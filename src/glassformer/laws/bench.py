@@ -94,7 +94,7 @@ class Bench:
         for known, logits in self._cached:
             if known is run:
                 return logits
-        logits = torch.cat([output for output in self._calls(run)], 1)
+        logits = torch.cat(list(self._calls(run)), 1)
         self._cached = [*self._cached[-3:], (run, logits)]
         return logits
 
@@ -215,10 +215,10 @@ class Bench:
         right_at: Cells | None = None
         match offer:
             case Offer.MASK:
-                run = once(ids, mask=(torch.arange(n) > 0).long()[None])
+                run = once(ids, mask=(torch.arange(n) == n - 1).long()[None])
             case Offer.POSITIONS:
                 moved = torch.arange(n)[None].clone()
-                moved[:, : n // 2] = moved[:, : n // 2].flip(1)
+                moved[:, : n - 1] = moved[:, : n - 1].flip(1)
                 run = once(ids, positions=moved)
             case Offer.SEGMENTS:
                 run = once(ids, segments=(torch.arange(n) >= n // 2).long()[None])
