@@ -5,10 +5,16 @@ from __future__ import annotations
 from .law import Law
 from .probes.cache import CACHE
 from .probes.causality import CAUSALITY
+from .probes.chat_ids import CHAT_IDS
+from .probes.control_tokens import CONTROL_TOKENS
 from .probes.prefix import PREFIX
+from .probes.tokenizer import TOKENIZER
 
 LAWS: tuple[Law, ...] = (
     CAUSALITY,
     PREFIX,
     CACHE,
+    TOKENIZER,
+    CONTROL_TOKENS,
+    CHAT_IDS,
 )
