@@ -8,12 +8,16 @@ from .probes.causality import CAUSALITY
 from .probes.chat_ids import CHAT_IDS
 from .probes.control_tokens import CONTROL_TOKENS
 from .probes.prefix import PREFIX
+from .probes.rules import RULES
+from .probes.score import SCORE
 from .probes.tokenizer import TOKENIZER
 
 LAWS: tuple[Law, ...] = (
     CAUSALITY,
     PREFIX,
     CACHE,
+    SCORE,
+    RULES,
     TOKENIZER,
     CONTROL_TOKENS,
     CHAT_IDS,
