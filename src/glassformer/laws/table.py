@@ -7,17 +7,23 @@ from .probes.cache import CACHE
 from .probes.causality import CAUSALITY
 from .probes.chat_ids import CHAT_IDS
 from .probes.control_tokens import CONTROL_TOKENS
+from .probes.generate import GENERATE
 from .probes.prefix import PREFIX
+from .probes.rows import ROWS
 from .probes.rules import RULES
 from .probes.score import SCORE
+from .probes.speculative import SPECULATIVE
 from .probes.tokenizer import TOKENIZER
 
 LAWS: tuple[Law, ...] = (
     CAUSALITY,
     PREFIX,
     CACHE,
+    GENERATE,
     SCORE,
     RULES,
+    ROWS,
+    SPECULATIVE,
     TOKENIZER,
     CONTROL_TOKENS,
     CHAT_IDS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,7 +31,8 @@ class Generator:
     ``generate(prompts, *, count, ...)`` continues each of the ``prompts`` by at most ``count`` ids, greedily unless told
     otherwise, and gives one ``Written`` each. It may take ``temperature`` and ``seed``; ``end``, the id that ends a row;
     ``beams`` and ``length_penalty``. ``forward(ids (n,))`` gives the logits ``(n, N)`` of the model at every position.
-    ``vocab_size`` is N. A ``score`` is the sum of log-probabilities of the new ids by the model, or with
+    ``vocab_size`` is N; ``special`` ids stand in no
+    prompt. A ``score`` is the sum of log-probabilities of the new ids by the model, or with
     ``scores_of_rule`` by what the temperature makes of it; with a length penalty it may be anything that depends on this
     sum and the number of new ids alone. ``stopped(parts, stop)`` gives what is shown of a text that comes in ``parts`` and
     ends before the string ``stop``. ``speculate(target (N,), draft (N,))`` gives the probability ``(N,)`` with which each
@@ -44,6 +44,7 @@ class Generator:
     generate: Callable[..., Sequence[Written]] | None = None
     forward: Callable[[Tensor], Tensor] | None = None
     vocab_size: int = 0
+    special: frozenset[int] = frozenset()
     scores_of_rule: bool = False
     stopped: Callable[[Sequence[str], str], str] | None = None
     speculate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
@@ -69,7 +70,3 @@ class Generator:
         with torch.no_grad():
             return self.forward(torch.tensor(list(ids))).detach().double().reshape(len(ids), -1)
 
-
-def arguments_of(function: Callable[..., Any]) -> frozenset[str]:
-    """The names of the arguments of ``function``."""
-    return frozenset(inspect.signature(function).parameters)
