@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .law import Law
 from .probes.cache import CACHE
+from .probes.cache_algebra import CACHE_ALGEBRA
 from .probes.causality import CAUSALITY
 from .probes.chat_ids import CHAT_IDS
 from .probes.control_tokens import CONTROL_TOKENS
@@ -19,6 +20,7 @@ LAWS: tuple[Law, ...] = (
     CAUSALITY,
     PREFIX,
     CACHE,
+    CACHE_ALGEBRA,
     GENERATE,
     SCORE,
     RULES,
