@@ -8,8 +8,10 @@ from .probes.cache_algebra import CACHE_ALGEBRA
 from .probes.causality import CAUSALITY
 from .probes.chat_ids import CHAT_IDS
 from .probes.control_tokens import CONTROL_TOKENS
+from .probes.data import DATA
 from .probes.generate import GENERATE
 from .probes.prefix import PREFIX
+from .probes.resume import RESUME
 from .probes.rows import ROWS
 from .probes.rules import RULES
 from .probes.score import SCORE
@@ -29,4 +31,6 @@ LAWS: tuple[Law, ...] = (
     TOKENIZER,
     CONTROL_TOKENS,
     CHAT_IDS,
+    DATA,
+    RESUME,
 )
