@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from decoders import decoder_config, random_decoder
 from numpy.typing import NDArray
-from resuming import begin, go_on, result
 
+from decoders import decoder_config, random_decoder
 from glassformer.generation import Continuation, Request, Rule, StopStrings, draw, next_probabilities, uniform
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.subjects.data import Loader, Resumable
@@ -27,6 +26,7 @@ from glassformer.text import BytePairTokenizer, CharacterTokenizer, Specials, Wo
 from glassformer.text.batches import TokenStream
 from glassformer.text.shards import DTYPES, CorpusWriter, ShardedIds, StreamWriter
 from glassformer.text.tokenizer import Tokenizer, prompt_ids
+from resuming import begin, go_on, result
 
 TEXT = "the cat and the hat, 汉字汉字 é 😀👩\u200d👧 don't 1234 <bos><eos><pad> " * 4
 
@@ -83,7 +83,13 @@ def distribution(
 
 
 def drawn(
-    logits: torch.Tensor, *, count: int, seed: int, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0
+    logits: torch.Tensor,
+    *,
+    count: int,
+    seed: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
 ) -> list[int]:
     rule, generator = Rule(temperature, top_k, top_p), torch.Generator().manual_seed(seed)
     p = next_probabilities(logits, rule)
