@@ -11,7 +11,7 @@ import pytest
 import torch
 from mutants import Mutant, mutated
 from mutants_data import FILE, MUTANTS
-from torch.utils.data import DistributedSampler
+from torch.utils.data import DistributedSampler, TensorDataset
 
 from glassformer.laws import Verdict, check_subject
 from glassformer.laws.subjects.data import Loader, Resumable
@@ -39,7 +39,7 @@ def test_a_fault_is_caught_by_the_law_it_breaks(mutant: Mutant) -> None:
 @pytest.mark.parametrize("size", [24, 13])
 def test_the_sampler_of_torch_breaks_no_law(size: int, drop_last: bool) -> None:
     def samples(epoch: int, rank: int, ranks: int) -> list[int]:
-        sampler = DistributedSampler(range(size), ranks, rank, drop_last=drop_last)
+        sampler = DistributedSampler(TensorDataset(torch.zeros(size)), ranks, rank, drop_last=drop_last)
         sampler.set_epoch(epoch)
         return list(sampler)
 

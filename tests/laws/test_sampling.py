@@ -12,7 +12,7 @@ from mutants_sampling import FILE, MUTANTS
 from scipy.stats import chi2
 from torch import Tensor
 
-from glassformer.laws import Verdict, check_subject
+from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.probes.rules import quantile
 from glassformer.laws.subjects.sampling import Sampler
 
@@ -24,10 +24,16 @@ def subject_of(module: ModuleType, **changes: Any) -> Sampler:
     )  # fmt: skip
 
 
+def kept_of_three_equal(report: Report) -> int:
+    finding = report["rules.top-k"].finding
+    assert finding is not None
+    return finding.witness["kept_of_three_equal_for_2"]
+
+
 def test_small_rules_break_no_law_and_every_probe_measures() -> None:
     report = check_subject(subject_of(mutated(FILE)))
     assert {result.verdict for result in report} == {Verdict.HOLDS}
-    assert report["rules.top-k"].finding.witness["kept_of_three_equal_for_2"] == 2
+    assert kept_of_three_equal(report) == 2
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
@@ -65,7 +71,7 @@ def last_temperature(
 def test_habits_that_differ_break_no_law(rules: Any) -> None:
     report = check_subject(Sampler(name="other", distribution=rules))
     assert not report.violations, [(r.probe, r.finding) for r in report.violations]
-    assert report["rules.top-k"].finding.witness["kept_of_three_equal_for_2"] == 3
+    assert kept_of_three_equal(report) == 3
     assert report["rules.min-p"].verdict is Verdict.NOT_SUPPORTED
 
 
