@@ -114,7 +114,7 @@ class Bench:
         self._cached = [*self._cached[-3:], (run, logits)]
         return logits
 
-    def outputs(self, run: Run) -> Generator[Tensor]:
+    def outputs(self, run: Run) -> Generator[Tensor, None, None]:
         """The logits of each call of ``run``, made one after the other as they are asked for."""
         cache = None
         with self.mode(run):
