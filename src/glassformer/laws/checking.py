@@ -148,14 +148,26 @@ def _result(law: Law, probe: Probe, subjects: Mapping[str, Callable[[], Any]]) -
 def _both(double: Result, single: Result) -> Result:
     """The verdict of two precisions; where they differ the result says which saw the fault."""
     if not double.findings or not single.findings:
-        return single if single.findings and double.verdict is Verdict.NOT_SUPPORTED else double
+        decided = bool(single.findings) or single.verdict is Verdict.NOT_APPLICABLE
+        return single if decided and double.verdict is Verdict.NOT_SUPPORTED else double
     findings = {**double.findings, **single.findings}
     verdict = Verdict.VIOLATED if Verdict.VIOLATED in (double.verdict, single.verdict) else double.verdict
     reason = None
+    if _rounding(double, single):
+        said = words("parts of the model compute in float32 always", "模型中有部分始终以 float32 计算")
+        return replace(single, findings=findings, reason=said)
     if double.verdict is not single.verdict:
         where = "float64" if double.verdict is Verdict.VIOLATED else "float32"
         reason = words(f"in {where} alone", f"仅在 {where} 下")
     return replace(double, verdict=verdict, findings=findings, reason=reason)
+
+
+def _rounding(double: Result, single: Result) -> bool:
+    """Whether double precision saw no more than single precision rounds away: a fault would keep its size in both."""
+    left, right = double.finding, single.finding
+    if left is None or right is None or left.at_least or left.unit != right.unit:
+        return False
+    return double.verdict is Verdict.VIOLATED and single.verdict is Verdict.HOLDS and left.measured <= right.bound
 
 
 def _facts(subject: ModelSubject) -> dict[str, Any]:
