@@ -15,6 +15,8 @@ import torch
 from ..bilingual import words
 from .bench import Bench, Spent
 from .law import Family, Law, Probe
+from .place import localised
+from .program import program
 from .report import Report
 from .subjects.base import ModelSubject
 from .table import LAWS
@@ -100,7 +102,20 @@ def _on_model(
     # Where double precision cannot run, or says that a law is broken, single precision is asked too.
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
-        yield _both(result, _result(law, probe, {"float32": bench(single)})) if again else result
+        result = _both(result, _result(law, probe, {"float32": bench(single)})) if again else result
+        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
+
+
+def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
+    """A violation with its place and a program, made on whichever bench stands."""
+    claim = None if result.finding is None else result.finding.claim
+    bench = next((bench for bench in benches.values() if isinstance(bench, Bench)), None)
+    if claim is None or bench is None:
+        return result
+    try:
+        return replace(result, place=localised(bench, claim), program=program(bench, claim))
+    except Exception:  # noqa: BLE001 - the verdict stands without its place
+        return result
 
 
 def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:

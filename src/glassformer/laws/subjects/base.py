@@ -111,9 +111,20 @@ class ModelSubject(ABC):
         """Lines of Python that make ``model`` without this package, for a program that reproduces a finding."""
         return ("model = ...  # build your model here",)
 
+    reading = "out.logits"
+    """An expression for the logits of what a call gave, ``out``."""
+
+    beginning = "None"
+    """An expression for an empty cache."""
+
+    keeping = "out.past_key_values"
+    """An expression for the cache in ``out``."""
+
     def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
-        """An expression of Python that calls ``model`` with ``inputs``; ``names`` gives the variable of each tensor."""
+        """An expression of Python that calls ``model``; ``names`` gives that of each tensor, and of a cache to go on with."""
         given = [names["ids"], *(f"{self.offers[Offer(key)]}={name}" for key, name in names.items() if key != "ids")]
+        if Offer.CACHE.value in names and "use_cache" in self.options:
+            given.append("use_cache=True")
         return f"model({', '.join([*given, *(f'{key}={value!r}' for key, value in inputs.options.items())])})"
 
     def require(self, offer: Offer) -> str:
