@@ -39,11 +39,15 @@ class Offer(StrEnum):
 
 @dataclass(slots=True)
 class Outputs:
-    """What one call gave: ``logits (b, n, V)``, a scalar ``loss`` where labels were given, the cache to go on with."""
+    """What one call gave: ``logits (b, n, V)``, a scalar ``loss`` where labels were given, the cache to go on with.
+
+    ``auxiliary`` is a loss beside the one of the labels, such as that which balances experts.
+    """
 
     logits: Tensor
     loss: Tensor | None = None
     cache: Any = None
+    auxiliary: Tensor | None = None
 
 
 @dataclass(slots=True, kw_only=True)

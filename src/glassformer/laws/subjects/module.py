@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -77,7 +78,7 @@ class CallableSubject(ModelSubject):
             given[self.require(Offer.CACHE)] = cache
         raw = module(**given) if inputs.embeds is not None else module(inputs.ids, **given)
         outputs = outputs_of(raw, self.facts.vocab_size)
-        return outputs if inputs.labels is not None else Outputs(outputs.logits, None, outputs.cache)
+        return outputs if inputs.labels is not None else replace(outputs, loss=None)
 
     def _kind(self) -> Kind:
         """Masked where a later token moves earlier logits of every row: whether that is meant, the user may tell."""
@@ -112,7 +113,7 @@ def outputs_of(raw: Any, vocab_size: int) -> Outputs:
     if cache is None:
         rest = [p for p in parts if p is not logits and p is not None and not (isinstance(p, Tensor) and p.ndim == 0)]
         cache = rest[-1] if rest else None
-    return Outputs(logits, loss, cache)
+    return Outputs(logits, loss, cache, getattr(raw, "aux_loss", None))
 
 
 def found_facts(module: nn.Module, vocab_size: int | None = None, context: int | None = None, **settings: Any) -> Facts:
