@@ -10,11 +10,14 @@ from .probes.auxiliary import AUXILIARY
 from .probes.batch import BATCH
 from .probes.cache import CACHE
 from .probes.causality import CAUSALITY
+from .probes.chat_ids import CHAT_IDS
 from .probes.clip import CLIP
+from .probes.control_tokens import CONTROL_TOKENS
 from .probes.cross_attention import CROSS_ATTENTION
 from .probes.determinism import DETERMINISM
 from .probes.distribution import DISTRIBUTION
 from .probes.flags import FLAGS
+from .probes.generate import GENERATE
 from .probes.gradient import GRADIENT
 from .probes.initial_loss import INITIAL_LOSS
 from .probes.loading import LOADING
@@ -28,8 +31,13 @@ from .probes.positions import POSITIONS
 from .probes.precision import PRECISION
 from .probes.prefix import PREFIX
 from .probes.recompute import RECOMPUTE
+from .probes.rows import ROWS
+from .probes.rules import RULES
+from .probes.score import SCORE
+from .probes.speculative import SPECULATIVE
 from .probes.step import STEP
 from .probes.tied import TIED
+from .probes.tokenizer import TOKENIZER
 from .probes.window import WINDOW
 
 LAWS: tuple[Law, ...] = (
@@ -49,6 +57,11 @@ LAWS: tuple[Law, ...] = (
     PRECISION,
     INITIAL_LOSS,
     CACHE,
+    GENERATE,
+    SCORE,
+    RULES,
+    ROWS,
+    SPECULATIVE,
     ALIGNMENT,
     LOSS_MASK,
     ACCUMULATION,
@@ -59,6 +72,9 @@ LAWS: tuple[Law, ...] = (
     STEP,
     RECOMPUTE,
     AUXILIARY,
+    TOKENIZER,
+    CONTROL_TOKENS,
+    CHAT_IDS,
     LOADING,
     ARGUMENTS,
 )

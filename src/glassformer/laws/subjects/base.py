@@ -51,6 +51,21 @@ class Outputs:
 
 
 @dataclass(slots=True, kw_only=True)
+class Continued:
+    """What a model's own loop wrote: ``ids (b, n + k)``, the ``k`` new ones from ``start`` on.
+
+    ``logits (b, k, V)`` are those that the loop itself saw, None where it does not tell. Where the prompts went into an
+    encoder they are ``source (b, m)``, and ``ids`` are the decoder's. ``forwards`` counts the passes it took.
+    """
+
+    ids: Tensor
+    start: int
+    logits: Tensor | None = None
+    source: Tensor | None = None
+    forwards: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
 class Facts:
     """What is known of a model, found in its config or its parts; None or absent where nothing says so.
 
@@ -92,6 +107,13 @@ class ModelSubject(ABC):
 
         Raises ``NotSupported`` for inputs that the subject does not offer.
         """
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        """``ids (b, n)`` and ``count`` more, each the arg-max, by the loop that ``module``, a copy, brings along.
+
+        ``mask (b, n)`` is 0 at pads on the left. Raises ``NotSupported`` where there is no such loop.
+        """
+        raise NotSupported("the model brings no decoding loop along", "模型没有自带解码循环")
 
     def copied(self) -> nn.Module:
         """A copy that shares nothing with the user's model."""

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from ...errors import UserError
 from ..runs import Inputs
 from ..verdict import NotSupported
-from .base import Facts, Kind, ModelSubject, Offer, Outputs
+from .base import Continued, Facts, Kind, ModelSubject, Offer, Outputs
+from .loops import continued
 
 NAMES: Mapping[Offer, tuple[str, ...]] = {
     Offer.MASK: ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "mask"),
@@ -79,6 +80,9 @@ class CallableSubject(ModelSubject):
         raw = module(**given) if inputs.embeds is not None else module(inputs.ids, **given)
         outputs = outputs_of(raw, self.facts.vocab_size)
         return outputs if inputs.labels is not None else replace(outputs, loss=None)
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        return continued(module, ids, count, mask)
 
     def _kind(self) -> Kind:
         """Masked where a later token moves earlier logits of every row: whether that is meant, the user may tell."""
