@@ -125,7 +125,9 @@ ROWS = Law(
         "每行的生成与单独时相同；结束后不再变化；长度惩罚只计新词元。",
     ),
     formula=r"\mathrm{generate}(x^{(1)}, \dots, x^{(b)})_r = \mathrm{generate}(x^{(r)})",
-    conditions=words("A decoding loop for batches, or one that knows stop strings.", "成批解码的循环，或支持停止串的循环。"),
+    conditions=words(
+        "A decoding loop for batches, or one that knows stop strings.", "成批解码的循环，或支持停止串的循环。"
+    ),
     why=words(
         "What one reader gets must not depend on who else is served in the same batch.",
         "一位读者得到的文本不应取决于同批中的其他人。",

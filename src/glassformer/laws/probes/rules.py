@@ -282,9 +282,7 @@ def other_seeds(subject: Sampler) -> Finding:
     """The dual: another seed draws others."""
     logits = next(cases())
     first, other = subject.drawn(logits, 64, 3), subject.drawn(logits, 64, 4)
-    return Finding(
-        measured=int((first != other).sum()), bound=1, unit="draw", at_least=True, witness={"seeds": [3, 4]}
-    )
+    return Finding(measured=int((first != other).sum()), bound=1, unit="draw", at_least=True, witness={"seeds": [3, 4]})
 
 
 def _probe(name: str, en: str, zh: str, run: Callable[[Sampler], Finding]) -> Probe:

@@ -69,4 +69,3 @@ class Generator:
             raise NotSupported("no forward pass was told", "未给出前向计算")
         with torch.no_grad():
             return self.forward(torch.tensor(list(ids))).detach().double().reshape(len(ids), -1)
-

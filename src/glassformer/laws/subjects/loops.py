@@ -38,9 +38,15 @@ def _by_config(
     logits = torch.stack(list(made.logits), 1) if made.logits is not None else None
     start = made.sequences.shape[1] - count
     if made.sequences.shape[0] != ids.shape[0] or start < 1:
-        raise NotSupported(f"generate wrote {tuple(made.sequences.shape)}", f"generate 写出 {tuple(made.sequences.shape)}")
+        raise NotSupported(
+            f"generate wrote {tuple(made.sequences.shape)}", f"generate 写出 {tuple(made.sequences.shape)}"
+        )
     return Continued(
-        ids=made.sequences, start=start, logits=logits, source=ids if reads_source else None, forwards=count + reads_source
+        ids=made.sequences,
+        start=start,
+        logits=logits,
+        source=ids if reads_source else None,
+        forwards=count + reads_source,
     )
 
 
