@@ -124,7 +124,8 @@ class Result:
 
     def plain(self) -> dict[str, Any]:
         """Strict JSON; a number that JSON cannot spell is null."""
-        finding, data = self.finding, {"law": self.law, "probe": self.probe, "verdict": self.verdict.value}
+        finding = self.finding
+        data: dict[str, Any] = {"law": self.law, "probe": self.probe, "verdict": self.verdict.value}
         if self.reason is not None:
             data["reason"] = dict(self.reason)
         if finding is not None:

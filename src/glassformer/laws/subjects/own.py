@@ -31,6 +31,9 @@ class DecoderSubject(ModelSubject):
             name, module, Kind.CAUSAL, Facts(vocab_size=config.vocab_size, context=config.context, settings=settings)
         )
 
+    beginning = "model.new_cache()"
+    keeping = "cache"
+
     @property
     def offers(self) -> Mapping[Offer, str]:
         return OFFERS
