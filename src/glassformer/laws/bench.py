@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,8 @@ EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
 LENGTH = 12
+
+T = TypeVar("T")
 
 WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
@@ -58,6 +60,7 @@ class Bench:
         self.gain = 1.0
         self._cached: list[tuple[Run, Tensor]] = []
         self._effects: dict[Offer, float] = {}
+        self._shared: dict[str, Any] = {}
         unsettle(self.module, self.generator)
         self.factor = amplified(self.module, self._telling)
 
@@ -155,6 +158,12 @@ class Bench:
         self._cached = []
         spread = float(left.std())
         return spread, float((left[:, -1] - right[:, -1]).abs().max()) / max(spread, 1e-300)
+
+    def shared(self, name: str, find: Callable[[], T]) -> T:
+        """What ``find`` returned the first time: for what several probes need to know of the model as it stands."""
+        if name not in self._shared:
+            self._shared[name] = find()
+        return self._shared[name]
 
     # Size and rounding
 

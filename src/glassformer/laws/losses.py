@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +57,13 @@ def evaluate(
         if module is not None:
             module.train(training)
         bench.spent.forwards += 1
-        return bench.subject.call(bench.module if module is None else module, bench.fitted(call))
+        return bench.subject.call(bench.module if module is None else module, _whole(bench.fitted(call)))
+
+
+def _whole(call: Inputs) -> Inputs:
+    """``call`` with its tensors laid out one after another: whether code needs that is for another law."""
+    tensors = {name: value for name in call.__slots__ if isinstance(value := getattr(call, name), Tensor)}
+    return replace(call, **{name: value.contiguous() for name, value in tensors.items()})
 
 
 def reported(outputs: Outputs) -> Tensor:

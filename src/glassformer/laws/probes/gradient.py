@@ -96,10 +96,15 @@ def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: 
     return names
 
 
+def usual(bench: Bench) -> Gradients:
+    """The gradient on the usual text."""
+    return bench.shared("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
+
+
 def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:
     """The gradient of all parameters, or of those of ``names``, in a random direction."""
     double_only(bench)
-    _, gradients = objective.gradients()
+    gradients = usual(bench) if objective.call.segments is None else objective.gradients()[1]
     wanted = list(gradients) if names is None else list(names)
     direction = _sizes(bench, {name: gradients[name] for name in wanted}, seed=bench.seed + 1)
     finding = along(bench, objective, gradients, direction)
@@ -129,8 +134,7 @@ def _cut(ids: Tensor, at: Sequence[int]) -> Tensor:
 def descent(bench: Bench) -> Finding:
     """A small step against the gradient lowers the loss by its length times the squared norm of the gradient."""
     double_only(bench)
-    objective = Objective(bench=bench, call=Inputs(ids=bench.texts(2)))
-    _, gradients = objective.gradients()
+    objective, gradients = Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench)
     norm = sum(float(g.square().sum()) for g in gradients.values()) ** 0.5
     if not norm:
         raise NotSupported("the gradient is zero", "梯度为零")

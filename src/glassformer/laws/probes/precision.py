@@ -98,7 +98,7 @@ PRECISION = Law(
         "float32 and bfloat16 stay within a stated distance of float64, and no step is computed in fewer bits than asked.",
         "float32 与 bfloat16 与 float64 的差距在给定界内，且没有一步以低于所要求的精度计算。",
     ),
-    formula=r"\lvert \mathrm{logits}_{u} - \mathrm{logits} \rvert \le 30\, \lvert \mathrm{logits}(\theta(1 + u)) - \mathrm{logits} \rvert",
+    formula=r"\lvert \ell_{u} - \ell \rvert \le 30\, \lvert \ell(\theta(1 + u)) - \ell \rvert",
     conditions=words(
         "Rounding the parameters alone moves the logits by less than a fifth of their deviation.",
         "仅对参数舍入时，logits 的移动小于其标准差的五分之一。",
