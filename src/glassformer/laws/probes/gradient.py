@@ -36,8 +36,8 @@ float32 whatever they are asked, whose rounding swamps the first."""
 SHARP = 1e-6
 """What a directional derivative may be off, in units of the sum of all parameters' shares in it."""
 
-SMOOTH = 1e-2
-"""Where the differences of two steps are further apart than this, they say nothing."""
+CLEAR, SMOOTH = 1e-4, 3e-2
+"""From how little doubt about a difference a larger step is not tried; from how much it says nothing."""
 
 SHARES = "share of the derivative"
 
@@ -69,14 +69,25 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     """The derivative along ``direction`` by autograd and by differences. Raises ``NotSupported`` where the loss jumps."""
     shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
     size = max(sum(abs(share) for share in shares.values()), 1e-300)
+    tried: list[tuple[float, float, float]] = []
     for step in STEPS:
-        near, far = slope(bench, objective, direction, step), slope(bench, objective, direction, 2 * step)
-        doubt = abs(near - far) / size
-        if doubt <= SMOOTH:
-            measured = abs(near - sum(shares.values())) / size
-            facts = {"by_differences": near, "by_autograd": sum(shares.values()), "step": step, "seed": bench.seed}
-            return Finding(measured=measured, bound=max(SHARP, 30 * doubt), unit=SHARES, witness=facts)
-    raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
+        near, far = (slope(bench, objective, direction, h) / size for h in (step, 2 * step))
+        rounding = bench.noise * bench.spread / (step * size)
+        tried.append((30 * abs(near - far) + 30 * rounding, near, step))
+        if tried[0][0] <= CLEAR:
+            break
+    (doubt, by_differences, step), *rest = sorted(tried)
+    if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
+        raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
+    by_autograd = sum(shares.values()) / size
+    facts = {
+        "by_differences": by_differences * size,
+        "by_autograd": by_autograd * size,
+        "step": step,
+        "seed": bench.seed,
+    }
+    bound = max(SHARP, doubt)
+    return Finding(measured=abs(by_differences - by_autograd), bound=bound, unit=SHARES, witness=facts)
 
 
 def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
@@ -135,11 +146,16 @@ def descent(bench: Bench) -> Finding:
     """A small step against the gradient lowers the loss by its length times the squared norm of the gradient."""
     double_only(bench)
     objective, gradients = Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench)
-    norm = sum(float(g.square().sum()) for g in gradients.values()) ** 0.5
-    if not norm:
+    named = learning(bench.module)
+    # As far as the first of all parameters allows to go before a number of it has moved by a usual one.
+    reach = [
+        float(named[name].detach().double().square().mean().sqrt() / g.abs().max())
+        for name, g in gradients.items()
+        if g.any() and named[name].any()
+    ]
+    if not reach:
         raise NotSupported("the gradient is zero", "梯度为零")
-    size = sum(float(p.detach().double().square().sum()) for p in learning(bench.module).values()) ** 0.5
-    return along(bench, objective, gradients, {name: g * (size / norm) for name, g in gradients.items()})
+    return along(bench, objective, gradients, {name: g * min(reach) for name, g in gradients.items()})
 
 
 def adds(bench: Bench) -> Finding:

@@ -134,7 +134,7 @@ def best(seen: Seen, name: str, form: Form) -> Fit:
     low, high = -14.0, 0.0
     found = fitted(seen, name, form, 0.0)
     for _ in range(5):
-        grid = torch.linspace(low, high, 29).tolist()
+        grid = torch.linspace(low, high, 15).tolist()
         fits = [fitted(seen, name, form, 10**power) for power in grid]
         at = min(range(len(fits)), key=lambda k: fits[k].off)
         if fits[at].off < found.off:
@@ -143,14 +143,14 @@ def best(seen: Seen, name: str, form: Form) -> Fit:
     return found
 
 
-def norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit]]:
+def norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     """Every norm that a known form fits, right or wrong, by its name in the model."""
     if found := bench.shared("norms", lambda: _norms(bench)):
         return found
     raise NotSupported("no norm of a known kind was found", "没有找到已知类型的归一化")
 
 
-def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit]]:
+def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     listening = Listening(bench.module, bench.seed)
     try:
         evaluate(bench, Inputs(ids=bench.texts(4)))
@@ -159,8 +159,10 @@ def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit]]:
     found = {}
     for name, seen in listening.seen.items():
         right = min((best(seen, form, RIGHT[form]) for form in RIGHT), key=lambda fit: fit.off)
-        wrong = min((best(seen, form, WRONG[form]) for form in WRONG), key=lambda fit: fit.off)
-        if min(right.off, wrong.off) <= FITS:
+        wrong = None
+        if right.off > FITS:
+            wrong = min((best(seen, form, WRONG[form]) for form in WRONG), key=lambda fit: fit.off)
+        if right.off <= FITS or (wrong is not None and wrong.off <= FITS):
             found[name] = (seen, right, wrong)
     return found
 
@@ -169,7 +171,7 @@ def definition(bench: Bench) -> Finding:
     """Epsilon inside the root, variance over all d channels."""
     worst, facts, found = 0.0, {}, norms(bench)
     for name, (seen, right, wrong) in found.items():
-        off, like = (right.off, wrong.form) if right.off > FITS else (0.0, "")
+        off, like = (right.off, wrong.form) if wrong is not None else (0.0, "")
         factor = _sample(seen, right) if not off else 0.0
         if factor:
             off, like = factor, "variance over d - 1"
