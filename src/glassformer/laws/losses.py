@@ -50,9 +50,10 @@ def evaluate(
     grad: bool = False,
     training: bool = False,
     gain: float = 1.0,
+    seed: int = 0,
 ) -> Outputs:
     """One call of the bench's model, or of ``module`` in its place; counted."""
-    run = Run(calls=(call,), grad=grad, training=training, gain=gain)
+    run = Run(calls=(call,), grad=grad, training=training, gain=gain, seed=seed)
     with bench.mode(run):
         if module is not None:
             module.train(training)

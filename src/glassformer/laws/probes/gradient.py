@@ -29,8 +29,8 @@ from ..subjects.training import Loss
 from ..verdict import Finding, NotSupported
 from . import loss_functions
 
-STEPS = (1e-5, 1e-3)
-"""Steps of the differences, in units of each parameter's root mean square; the second for models that compute in
+STEPS = (1e-5, 1e-4, 1e-3)
+"""Steps of the differences, in units of each parameter's root mean square; the larger ones for models that compute in
 float32 whatever they are asked, whose rounding swamps the first."""
 
 SHARP = 1e-6
@@ -56,13 +56,19 @@ def _sizes(bench: Bench, gradients: Gradients, seed: int) -> dict[str, Tensor]:
     return {name: step * min(1.0, usual / max(shares[name], 1e-300)) for name, step in direction.items()}
 
 
-def slope(bench: Bench, objective: Objective, direction: Gradients, step: float) -> float:
-    """The central difference of the loss along ``direction``."""
-    with moved(bench, direction, step):
-        above = float(objective.value())
-    with moved(bench, direction, -step):
-        below = float(objective.value())
-    return (above - below) / (2 * step)
+def slopes(bench: Bench, objective: Objective, direction: Gradients, step: float, here: float) -> tuple[float, float]:
+    """The central difference of the loss along ``direction``, and how far to trust it.
+
+    Differences of ``step`` and of twice that are apart by three times the error of the first; their second differences
+    around ``here``, the loss where we stand, would be one to four but for rounding.
+    """
+    loss = {}
+    for times in (1, -1, 2, -2):
+        with moved(bench, direction, times * step):
+            loss[times] = float(objective.value())
+    near, far = (loss[1] - loss[-1]) / (2 * step), (loss[2] - loss[-2]) / (4 * step)
+    rounding = abs(loss[2] + loss[-2] - 2 * here - 4 * (loss[1] + loss[-1] - 2 * here)) / (6 * step)
+    return near, 10 * (abs(near - far) + rounding)
 
 
 def along(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> Finding:
@@ -70,11 +76,11 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
     size = max(sum(abs(share) for share in shares.values()), 1e-300)
     tried: list[tuple[float, float, float]] = []
+    here = float(objective.value())
     for step in STEPS:
-        near, far = (slope(bench, objective, direction, h) / size for h in (step, 2 * step))
-        rounding = bench.noise * bench.spread / (step * size)
-        tried.append((30 * abs(near - far) + 30 * rounding, near, step))
-        if tried[0][0] <= CLEAR:
+        near, doubt = slopes(bench, objective, direction, step, here)
+        tried.append((doubt / size, near / size, step))
+        if doubt <= CLEAR * size:
             break
     (doubt, by_differences, step), *rest = sorted(tried)
     if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):

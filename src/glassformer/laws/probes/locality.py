@@ -33,9 +33,10 @@ class Embedded:
         if not (isinstance(first, Tensor) and first.is_floating_point() and first.shape[:-1] == self._ids.shape):
             return None
         self.leaf = first.detach().requires_grad_()
+        copy = self.leaf.clone()  # code may write into what it is given
         if not isinstance(output, tuple):
-            return self.leaf
-        rest = (self.leaf, *output[1:])
+            return copy
+        rest = (copy, *output[1:])
         return rest if type(output) is tuple else type(output)(*rest)
 
     def _is_ids(self, value: Any) -> bool:

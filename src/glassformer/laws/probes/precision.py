@@ -54,6 +54,9 @@ def _distance(bench: Bench, dtype: torch.dtype) -> Finding:
     module, ids = _plain(bench, dtype), bench.texts(2)
     exact = _logits(bench, module, ids)
     spread = float(exact.std())
+    again = evaluate(bench, Inputs(ids=ids), module=module, seed=1).logits.detach().double()
+    if not torch.equal(exact, again):
+        raise NotSupported("the logits depend on random numbers", "logits 依赖随机数")
     effect = float((_moved(bench, module, ids, UNIT[dtype]) - exact).abs().max()) / spread
     if not effect <= BLURRED:
         raise NotSupported(
