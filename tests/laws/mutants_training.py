@@ -121,6 +121,28 @@ MODELS = [
         "torch.rsqrt(x.bfloat16().pow(2).mean(-1, keepdim=True) + self.eps).to(x.dtype)", "precision.resolution",
     ),
     Mutant(
+        "scores over the root of d", 63, "FareedKhan-dev/train-llm-from-scratch#3", MODEL,
+        "math.sqrt(self.d_k)", "math.sqrt(self.config.d)", "heads.scale",
+    ),
+    Mutant(
+        "scores over the root of the number of heads", 63, "mlc-ai/mlc-llm#3426", MODEL,
+        "math.sqrt(self.d_k)", "math.sqrt(self.heads)", "heads.scale",
+    ),
+    Mutant(
+        "key heads tiled instead of repeated", 64, "ekzhang/jax-js#180", MODEL,
+        "k = k.repeat_interleave(self.heads // self.kv_heads, 1)", "k = k.repeat(1, self.heads // self.kv_heads, 1, 1)",
+        "heads.groups",
+    ),
+    Mutant(
+        "key heads that nobody reads", 64, "onnx/onnx#7274", MODEL,
+        "k = k.repeat_interleave(self.heads // self.kv_heads, 1)",
+        "k = k[:, [h // self.heads for h in range(self.heads)]]", "heads.groups",
+    ),
+    Mutant(
+        "a head that is lost in the merge", 29, "reczoo/FuxiCTR#30", MODEL,
+        "y = (a @ v).transpose(1, 2)", "y = (a @ v)[:, [0, 1, 2, 2]].transpose(1, 2)", "heads.effect",
+    ),
+    Mutant(
         "misspelt arguments swallowed", None, "a common slip", MODEL,
         "use_cache: bool = False,\n", "use_cache: bool = False,\n        **others: Any,\n", "arguments.unknown",
     ),
@@ -131,12 +153,14 @@ MODELS = [
     ),
     Mutant(
         "missing keys left as they are", 78, "huggingface/transformers#46620", MODEL,
-        "    def allowed(self, mask", "    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> Any:\n"
+        "    def allowed(self, mask",
+        "    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> Any:\n"
         "        return super().load_state_dict(state, strict=False)\n\n    def allowed(self, mask", "loading.total",
     ),
     Mutant(
         "initialised again after loading", 78, "huggingface/transformers#46620", MODEL,
-        "    def allowed(self, mask", "    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> Any:\n"
+        "    def allowed(self, mask",
+        "    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> Any:\n"
         "        found = super().load_state_dict(state)\n        nn.init.ones_(self.norm.weight)\n        return found\n\n"
         "    def allowed(self, mask", "loading.round-trip",
     ),

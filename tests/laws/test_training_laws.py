@@ -32,7 +32,9 @@ def small(source: ModuleType, **config: Any) -> CallableSubject:
     if source.__name__.startswith("small_experts"):
         return CallableSubject(source.SmallExperts())
     settings = source.SmallConfig(**config)
-    subject = CallableSubject(source.SmallDecoder(settings), eps=settings.eps, tied=settings.tied, eos=1)
+    subject = CallableSubject(
+        source.SmallDecoder(settings), eps=settings.eps, tied=settings.tied, eos=1, kv_heads=settings.kv_heads
+    )
     subject.facts.pad = settings.pad
     return subject
 

@@ -12,6 +12,7 @@ from .probes.causality import CAUSALITY
 from .probes.clip import CLIP
 from .probes.distribution import DISTRIBUTION
 from .probes.gradient import GRADIENT
+from .probes.heads import HEADS
 from .probes.initial_loss import INITIAL_LOSS
 from .probes.loading import LOADING
 from .probes.locality import LOCALITY
@@ -28,6 +29,7 @@ LAWS: tuple[Law, ...] = (
     PREFIX,
     DISTRIBUTION,
     NORM,
+    HEADS,
     PRECISION,
     INITIAL_LOSS,
     CACHE,

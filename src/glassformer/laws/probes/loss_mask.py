@@ -80,10 +80,10 @@ def nothing(bench: Bench) -> Finding:
         return Finding(
             measured=0.0, bound=0.0, unit="numbers that are not finite", witness={"raised": str(error)[:200]}
         )
-    bad = int(not math.isfinite(float(loss)))
+    bad = int(not math.isfinite(float(loss.detach())))
     if loss.requires_grad:
         bad += sum(int((~g.isfinite()).sum()) for g in backward(bench, loss).values())
-    facts = {"loss": float(loss), "loss_with_targets": float(known), "seed": bench.seed}
+    facts = {"loss": float(loss.detach()), "loss_with_targets": float(known), "seed": bench.seed}
     return Finding(measured=float(bad), bound=0.0, unit="numbers that are not finite", witness=facts)
 
 
