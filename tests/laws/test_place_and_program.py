@@ -88,7 +88,7 @@ def test_attention_is_seen_alike_in_the_fused_kernel_and_written_out() -> None:
 
 
 class Raises(nn.Module):
-    """Fails on texts of more than eight tokens, after it has moved every random number there is."""
+    """Fails in training mode, after it has moved every random number there is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class Raises(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         torch.rand(3)
-        if ids.shape[1] > 8:
-            raise ValueError("too long for me")
+        if self.training:
+            raise ValueError("not in training")
         return self.head(self.embed(ids))
 
 
@@ -108,7 +108,7 @@ def test_a_model_that_raises_ends_in_verdicts_and_is_left_as_it_was() -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
     random = torch.get_rng_state()
     found = check_subject(CallableSubject(model))
-    assert any("too long for me" in (result.reason or {}).get("en", "") for result in found)
+    assert any("not in training" in (result.reason or {}).get("en", "") for result in found)
     assert torch.equal(torch.get_rng_state(), random)
     assert model.training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

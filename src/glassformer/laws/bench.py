@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .runs import Cells, Claim, Inputs, Run, block, once
+from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
 from .weights import amplified, jitter, scale, unsettle
@@ -60,7 +60,7 @@ class Bench:
         self.gain = 1.0
         self._cached: list[tuple[Run, Tensor]] = []
         self._effects: dict[Offer, float] = {}
-        self._shared: dict[str, Any] = {}
+        self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
         self.factor = amplified(self.module, self._telling)
 
@@ -159,12 +159,6 @@ class Bench:
         spread = float(left.std())
         return spread, float((left[:, -1] - right[:, -1]).abs().max()) / max(spread, 1e-300)
 
-    def shared(self, name: str, find: Callable[[], T]) -> T:
-        """What ``find`` returned the first time: for what several probes need to know of the model as it stands."""
-        if name not in self._shared:
-            self._shared[name] = find()
-        return self._shared[name]
-
     # Size and rounding
 
     @cached_property
@@ -197,7 +191,22 @@ class Bench:
         pair, alone = self.logits(once(ids)), self.logits(once(ids[:1]))
         return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
 
+    @property
+    def single_tolerance(self) -> float:
+        """``tolerance`` where parts compute in single precision whatever they are given, as tables of angles often do."""
+        return max(FLOOR[torch.float32], SLACK * self.noise * JITTER[torch.float32] / JITTER[self.dtype])
+
     # Claims
+
+    def singly(self, claims: Iterable[Claim]) -> Iterator[Claim]:
+        """``claims``; row by row where the rows of a batch do not leave each other alone."""
+        for claim in claims:
+            yield from [claim] if self.rows_apart else row_by_row(claim)
+
+    def loosened(self, finding: Finding) -> Finding:
+        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places."""
+        spread = finding.witness["logit_standard_deviation"]
+        return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
 
     def test(self, claims: Iterable[Claim], **witness: Any) -> Finding:
         """The worst of ``claims``. Raises ``NotSupported`` when there is none."""
@@ -233,6 +242,29 @@ class Bench:
             argument = self.subject.offers[offer]
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
 
+    def known(self, question: str, answer: Callable[[], T]) -> T:
+        """What ``answer`` gave the first time that ``question`` was asked."""
+        if question not in self._known:
+            self._known[question] = answer()
+        return self._known[question]
+
+    def need_mask(self) -> None:
+        """Raise ``NotSupported`` unless the subject takes a mask that has an effect and in which 1 means "may be read"."""
+        self.need(Offer.MASK)
+        if not self.ones_are_none:
+            argument = self.subject.offers[Offer.MASK]
+            raise NotSupported(
+                f"{argument} of ones changes the logits: it does not say which tokens may be read",
+                f"全一的 {argument} 改变了 logits：它并不表示哪些词元可读",
+            )
+
+    @cached_property
+    def ones_are_none(self) -> bool:
+        """Whether a mask of ones is no mask."""
+        ids = self.texts(1)
+        at = block([0], range(ids.shape[1]))
+        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.tolerance
+
     def _effect(self, offer: Offer) -> float:
         """How far ``offer`` moves the last logits, in their standard deviations."""
         ids = self.texts(1)
@@ -247,7 +279,8 @@ class Bench:
                 moved[:, : n - 1] = moved[:, : n - 1].flip(1)
                 run = once(ids, positions=moved)
             case Offer.SEGMENTS:
-                run = once(ids, segments=(torch.arange(n) >= n // 2).long()[None])
+                # The last token is a document of its own, so that a window cannot hide the border.
+                run = once(ids, segments=(torch.arange(n) == n - 1).long()[None])
             case Offer.CACHE:
                 # The last token after a cache, against the last token alone: what the cache holds must be read.
                 run = chunked_pair(ids)

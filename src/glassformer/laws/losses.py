@@ -76,10 +76,10 @@ def reported(outputs: Outputs) -> Tensor:
     return outputs.loss.reshape(())
 
 
-def scored(bench: Bench, ids: Tensor, labels: Tensor, *, grad: bool = False, **inputs: Tensor) -> Outputs:
+def scored(bench: Bench, ids: Tensor, labels: Tensor, mask: Tensor | None = None, *, grad: bool = False) -> Outputs:
     """A call with labels. Raises ``NotSupported`` where the model takes none."""
     bench.subject.require(Offer.LABELS)
-    return evaluate(bench, Inputs(ids=ids, labels=labels, **inputs), grad=grad)
+    return evaluate(bench, Inputs(ids=ids, labels=labels, mask=mask), grad=grad)
 
 
 def loss_bound(bench: Bench, logits: Tensor) -> float:

@@ -44,6 +44,12 @@ class NotApplicable(Undecided):
     verdict = Verdict.NOT_APPLICABLE
 
 
+class DocumentedLimit(Undecided):
+    """The subject breaks the law in a way that its documentation says it does; ``reason`` names the documentation."""
+
+    verdict = Verdict.DOCUMENTED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What one probe measured at one precision.

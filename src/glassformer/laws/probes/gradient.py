@@ -115,7 +115,7 @@ def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: 
 
 def usual(bench: Bench) -> Gradients:
     """The gradient on the usual text."""
-    return bench.shared("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
+    return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
 
 
 def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:

@@ -79,7 +79,7 @@ class Listening(TorchFunctionMode):
 
 def listened(bench: Bench) -> Listening:
     """One run of two rows. Raises ``NotSupported`` where no attention was seen."""
-    found = bench.shared("attention heard", lambda: _listened(bench))
+    found = bench.known("attention heard", lambda: _listened(bench))
     if not found.keys:
         raise NotSupported("no attention was seen", "没有观察到注意力")
     return found

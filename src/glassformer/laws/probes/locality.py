@@ -108,7 +108,7 @@ def sparse(bench: Bench) -> Tensor:
 
 def tables(bench: Bench) -> list[str]:
     """The names of the tables that are read for the ids of a text and nowhere else."""
-    if found := bench.shared("tables", lambda: _tables(bench, sparse(bench))):
+    if found := bench.known("tables", lambda: _tables(bench, sparse(bench))):
         return found
     raise NotApplicable(
         "no table of token vectors is read for the ids of the text alone", "没有只为文本编号而读取的词向量表"

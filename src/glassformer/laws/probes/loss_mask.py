@@ -32,11 +32,11 @@ def columns(bench: Bench) -> Finding:
     labels = _labels(bench, ids)
     labels[:, n:] = IGNORED
     labels[1, : n // 2] = IGNORED
-    mask = {}
+    mask = None
     if bench.subject.kind is Kind.MASKED:
-        bench.need(Offer.MASK)
-        mask = {"mask": (torch.arange(n + COLUMNS) < n).long().expand(2, -1)}
-    longer = scored(bench, ids, labels, **mask)
+        bench.need_mask()
+        mask = (torch.arange(n + COLUMNS) < n).long().expand(2, -1)
+    longer = scored(bench, ids, labels, mask)
     alone = scored(bench, ids[:, :n], labels[:, :n])
     bound = loss_bound(bench, longer.logits)
     if float((longer.logits[:, :n] - alone.logits).abs().max()) > bench.tolerance * bench.spread:

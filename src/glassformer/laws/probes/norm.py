@@ -145,7 +145,7 @@ def best(seen: Seen, name: str, form: Form) -> Fit:
 
 def norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     """Every norm that a known form fits, right or wrong, by its name in the model."""
-    if found := bench.shared("norms", lambda: _norms(bench)):
+    if found := bench.known("norms", lambda: _norms(bench)):
         return found
     raise NotSupported("no norm of a known kind was found", "没有找到已知类型的归一化")
 
@@ -204,11 +204,15 @@ def _sample(seen: Seen, fit: Fit) -> float:
 def epsilon(bench: Bench) -> Finding:
     """The epsilon in effect is the one that was configured."""
     told = bench.subject.facts.settings.get("eps")
-    if not isinstance(told, float):
+    if not isinstance(told, float) or told <= 0:
         raise NotSupported("no epsilon is known from the configuration", "配置中没有已知的 epsilon")
-    effective = {name: right.eps for name, (_, right, _) in norms(bench).items() if right.off <= FITS}
+    effective = {
+        name: right.eps
+        for name, (_, right, _) in norms(bench).items()
+        if right.off <= FITS and right.eps > 0 and not _inside_attention(bench, name)
+    }
     if not effective:
-        raise NotSupported("no norm of a known kind was found", "没有找到已知类型的归一化")
+        raise NotSupported("no norm of a known kind with an epsilon was found", "没有找到带 epsilon 的已知类型归一化")
     known = {told, *_settings(bench)}  # some models have several, for norms of different kinds
     effective = {n: eps for n, eps in effective.items() if not any(abs(eps / k - 1) < EPSILON for k in known)} or {
         next(iter(effective)): told
@@ -216,6 +220,12 @@ def epsilon(bench: Bench) -> Finding:
     name = max(effective, key=lambda each: abs(effective[each] / told - 1))
     facts = {"norm": name, "configured": told, "in_effect": effective[name]}
     return Finding(measured=abs(effective[name] / told - 1), bound=EPSILON, unit="relative", witness=facts)
+
+
+def _inside_attention(bench: Bench, name: str) -> bool:
+    """Whether a norm is a part of an attention or its like: those have epsilons of their own."""
+    parent = type(bench.module.get_submodule(name.rpartition(".")[0])).__name__.lower()
+    return any(word in parent for word in ("attention", "attn", "mixer", "mamba"))
 
 
 def _settings(bench: Bench) -> list[float]:
@@ -231,7 +241,7 @@ def positions(bench: Bench) -> Finding:
     name = max(found, key=lambda each: found[each])
     return Finding(
         measured=found[name],
-        bound=1e-9 if bench.dtype is torch.float64 else 1e-4,
+        bound=1e-9 if bench.dtype is torch.float64 else 1e-5,
         unit="output",
         witness={"norm": name},
     )

@@ -34,7 +34,7 @@ def _with_row(bench: Bench, ids: Tensor, name: str, row: int) -> Tensor:
 
 def read_twice(bench: Bench) -> list[str]:
     """Parameters with a row for each token that both the embedding and the head read."""
-    return bench.shared("read twice", lambda: _read_twice(bench))
+    return bench.known("read twice", lambda: _read_twice(bench))
 
 
 def _read_twice(bench: Bench) -> list[str]:
