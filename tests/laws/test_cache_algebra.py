@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mutants import Mutant, mutated
-from mutants_cache_algebra import FILE, MUTANTS
 
 from decoders import random_decoder
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.subjects.module import CallableSubject
 from glassformer.laws.subjects.own import DecoderSubject
+from mutants import Mutant, mutated
+from mutants_cache_algebra import FILE, MUTANTS
 from options import OPTION_CONFIGS
 
 

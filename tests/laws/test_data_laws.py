@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from mutants import Mutant, mutated
-from mutants_data import FILE, MUTANTS
 from torch.utils.data import DistributedSampler, TensorDataset
 
 from glassformer.laws import Verdict, check_subject
 from glassformer.laws.subjects.data import Loader, Resumable
+from mutants import Mutant, mutated
+from mutants_data import FILE, MUTANTS
 
 
 def subject_of(module: ModuleType) -> Loader:

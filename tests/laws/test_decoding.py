@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from mutants import Mutant, mutated
-from mutants_decoding import FILE, MUTANTS
 from torch import Tensor, nn
 
 from glassformer.laws import Verdict, check_subject
 from glassformer.laws.subjects.decoding import Generator, Written
 from glassformer.laws.subjects.module import CallableSubject
+from mutants import Mutant, mutated
+from mutants_decoding import FILE, MUTANTS
 
 
 def decoder(**changes: Any) -> nn.Module:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from mutants import Mutant, mutated
-from mutants_sampling import FILE, MUTANTS
 from scipy.stats import chi2
 from torch import Tensor
 
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.probes.rules import quantile
 from glassformer.laws.subjects.sampling import Sampler
+from mutants import Mutant, mutated
+from mutants_sampling import FILE, MUTANTS
 
 
 def subject_of(module: ModuleType, **changes: Any) -> Sampler:

@@ -6,14 +6,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from mutants import Mutant, mutated
-from mutants_text import FILE, MUTANTS
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Library
 
 from glassformer.errors import UserError
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.subjects.text import Chat, Tokenizer, tokenizer_subject
+from mutants import Mutant, mutated
+from mutants_text import FILE, MUTANTS
 
 
 def subject_of(module: ModuleType) -> Tokenizer:

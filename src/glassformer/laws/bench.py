@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,8 @@ EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
 LENGTH = 12
+
+T = TypeVar("T")
 
 WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
@@ -58,7 +60,7 @@ class Bench:
         self.gain = 1.0
         self._cached: list[tuple[Run, Tensor]] = []
         self._effects: dict[Offer, float] = {}
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
         self.factor = amplified(self.module, self._telling)
 
@@ -240,7 +242,7 @@ class Bench:
             argument = self.subject.offers[offer]
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
 
-    def known(self, question: str, answer: Callable[[], bool]) -> bool:
+    def known(self, question: str, answer: Callable[[], T]) -> T:
         """What ``answer`` gave the first time that ``question`` was asked."""
         if question not in self._known:
             self._known[question] = answer()

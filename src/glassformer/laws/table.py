@@ -21,6 +21,7 @@ from .probes.distribution import DISTRIBUTION
 from .probes.flags import FLAGS
 from .probes.generate import GENERATE
 from .probes.gradient import GRADIENT
+from .probes.heads import HEADS
 from .probes.initial_loss import INITIAL_LOSS
 from .probes.loading import LOADING
 from .probes.locality import LOCALITY
@@ -52,6 +53,7 @@ LAWS: tuple[Law, ...] = (
     PACKING,
     POSITIONS,
     NORM,
+    HEADS,
     FLAGS,
     DETERMINISM,
     MASKED_ROWS,

@@ -111,7 +111,8 @@ class HuggingFaceSubject(ModelSubject):
         logits = getattr(raw, "logits", None)
         if not isinstance(logits, Tensor):
             raise NotSupported(f"forward returned {type(raw).__name__} without logits", "forward 没有返回 logits")
-        return Outputs(logits, getattr(raw, "loss", None), self._kept(raw) if keep else None)
+        kept = self._kept(raw) if keep else None
+        return Outputs(logits, getattr(raw, "loss", None), kept, getattr(raw, "aux_loss", None))
 
     def _labels(self, labels: Tensor) -> Tensor:
         # A decoder beside an encoder scores logits at i against label i; the others shift, or have nothing to shift.
@@ -168,6 +169,8 @@ def facts_of(config: Any) -> Facts:
     if not sizes:
         raise UserError(f"The configuration of {config.model_type} names no vocabulary.", "", "Check another class.")
     settings = settings_of(text.to_dict())
+    if isinstance(end := holders[0].get("eos_token_id"), int):
+        settings["eos"] = end
     if not _windowed(text):
         settings.pop("window", None)
     return Facts(
