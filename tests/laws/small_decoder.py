@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 
@@ -25,6 +25,8 @@ class SmallConfig:
     layers: int = 2
     positions: str = "rope"  # or "learned", "alibi"
     window: int | None = None
+    chunk: int | None = None  # attention within chunks of so many positions
+    packed: bool = False  # positions that begin anew begin a document
     dropout: float = 0.1
     eps: float = 1e-5
     tied: bool = False
@@ -74,8 +76,12 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(config.d, self.kv_heads * self.d_k)
         self.v_proj = nn.Linear(config.d, self.kv_heads * self.d_k)
         self.o_proj = nn.Linear(self.heads * self.d_k, config.d)
+        if config.positions == "alibi":
+            self.register_buffer("slopes", slopes(config.heads), persistent=False)
 
-    def forward(self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any) -> tuple[Tensor, Any]:
+    def forward(
+        self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any
+    ) -> tuple[Tensor, Any]:
         b, n, _ = x.shape
         q = self.q_proj(x).view(b, n, self.heads, self.d_k).transpose(1, 2)
         k = self.k_proj(x).view(b, n, self.kv_heads, self.d_k).transpose(1, 2)
@@ -90,7 +96,7 @@ class Attention(nn.Module):
         scores = q @ k.transpose(2, 3) / math.sqrt(self.d_k)
         if self.config.positions == "alibi":
             distance = (positions[:, None, :, None] - key_positions[:, None, None, :]).to(x.dtype)
-            scores = scores - slopes(self.heads).to(x.dtype)[None, :, None, None] * distance
+            scores = scores - self.slopes.to(x.dtype)[None, :, None, None] * distance
         scores = scores.masked_fill(~allowed[:, None], torch.finfo(x.dtype).min)
         a = F.dropout(scores.softmax(-1), self.config.dropout, self.training)
         y = (a @ v).transpose(1, 2).reshape(b, n, self.heads * self.d_k)
@@ -105,7 +111,9 @@ class Block(nn.Module):
         self.attention = Attention(config)
         self.up, self.down = nn.Linear(config.d, 3 * config.d), nn.Linear(3 * config.d, config.d)
 
-    def forward(self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any) -> tuple[Tensor, Any]:
+    def forward(
+        self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any
+    ) -> tuple[Tensor, Any]:
         y, kept = self.attention(self.norm1(x), allowed, positions, key_positions, past)
         x = x + F.dropout(y, self.config.dropout, self.training)
         h = F.gelu(self.up(self.norm2(x)))
@@ -144,6 +152,8 @@ class SmallDecoder(nn.Module):
         total = past + n
         mask = torch.ones(b, total, dtype=torch.int64) if attention_mask is None else attention_mask
         key_positions = (mask.cumsum(1) - 1).clamp(min=0)
+        if self.config.packed and position_ids is not None:
+            segments = documents(position_ids)
         if segments is not None:
             key_positions = restarted(segments)
         positions = key_positions[:, past:] if position_ids is None else position_ids
@@ -152,7 +162,7 @@ class SmallDecoder(nn.Module):
         if self.place is not None:
             x = x + self.place(positions)
         x = F.dropout(x, self.config.dropout, self.training)
-        allowed = self.allowed(mask, past, n, segments)
+        allowed = self.allowed(mask, past, n, segments, key_positions)
         kept = []
         for layer, block in enumerate(self.blocks):
             earlier = past_key_values[layer] if past_key_values else None
@@ -165,7 +175,7 @@ class SmallDecoder(nn.Module):
         loss = None if labels is None else self.loss(logits, labels)
         return SmallOutput(logits, loss, kept if use_cache else None)
 
-    def allowed(self, mask: Tensor, past: int, n: int, segments: Tensor | None) -> Tensor:
+    def allowed(self, mask: Tensor, past: int, n: int, segments: Tensor | None, at: Tensor) -> Tensor:
         """``(b, n, past + n)``: who may read whom."""
         total = past + n
         i, j = torch.arange(past, total)[:, None], torch.arange(total)[None, :]
@@ -173,6 +183,8 @@ class SmallDecoder(nn.Module):
         if self.config.window is not None:
             allowed = allowed & (i - j < self.config.window)
         allowed = allowed[None] & (mask[:, None, :] > 0)
+        if self.config.chunk is not None:
+            allowed = allowed & (at[:, past:, None] // self.config.chunk == at[:, None, :] // self.config.chunk)
         if segments is not None:
             allowed = allowed & (segments[:, past:, None] == segments[:, None, :])
         return allowed
@@ -195,3 +207,10 @@ def restarted(segments: Tensor) -> Tensor:
     begins = torch.ones_like(segments, dtype=torch.bool)
     begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
     return at - torch.where(begins, at, 0).cummax(1).values
+
+
+def documents(positions: Tensor) -> Tensor:
+    """``(b, n)``: the number of each token's document, where positions that do not go up by one begin another."""
+    begins = torch.zeros_like(positions)
+    begins[:, 1:] = positions[:, 1:] != positions[:, :-1] + 1
+    return begins.cumsum(1)
