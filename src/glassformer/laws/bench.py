@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -219,8 +220,10 @@ class Bench:
         self.subject.require(offer)
         if offer not in self._effects:
             self._effects[offer] = self._effect(offer)
-        if not self._effects[offer] >= EFFECT:
-            argument = self.subject.offers[offer]
+        argument = self.subject.offers[offer]
+        if math.isnan(self._effects[offer]):
+            raise NotSupported(f"with {argument} the logits are not finite", f"给出 {argument} 时 logits 不是有限数")
+        if self._effects[offer] < EFFECT:
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
 
     def known(self, question: str, answer: Callable[[], bool]) -> bool:
