@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 @dataclass(frozen=True)
 class SmallConfig:
     vocab_size: int = 40
-    context: int = 48
+    context: int = 80
     d: int = 24
     heads: int = 4
     kv_heads: int = 2

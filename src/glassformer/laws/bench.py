@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +30,9 @@ EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
 LENGTH = 12
+
+WORK = 2 * 10**11
+"""Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
 
 
 @dataclass(slots=True)
@@ -83,11 +86,23 @@ class Bench:
         return torch.tensor([next_one.get(i, allowed[0]) for i in ids.reshape(-1).tolist()]).reshape(ids.shape)
 
     def lengths(self) -> Sequence[int]:
-        """Lengths around powers of two, the model's window and its context."""
+        """Lengths around powers of two and the model's window, up to its context and to what its size lets one try."""
         window = self.subject.facts.settings.get("window")
-        wanted = {1, 2, 3, 5, 8, 9, self.length, *([window - 1, window, window + 1, window + 3] if window else [])}
-        context = self.subject.facts.context
-        return sorted(n for n in wanted if 1 <= n <= min(context or 64, 64))
+        wanted = {
+            1,
+            2,
+            3,
+            5,
+            9,
+            self.length,
+            17,
+            33,
+            65,
+            *([window - 1, window, window + 1, window + 3] if window else []),
+        }
+        size = sum(p.numel() for p in self.module.parameters())
+        most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
+        return sorted(n for n in wanted if 1 <= n <= most)
 
     # Runs
 
@@ -96,11 +111,12 @@ class Bench:
         for known, logits in self._cached:
             if known is run:
                 return logits
-        logits = torch.cat(list(self._calls(run)), 1)
+        logits = torch.cat(list(self.outputs(run)), 1)
         self._cached = [*self._cached[-3:], (run, logits)]
         return logits
 
-    def _calls(self, run: Run) -> Iterator[Tensor]:
+    def outputs(self, run: Run) -> Generator[Tensor, None, None]:
+        """The logits of each call of ``run``, made one after the other as they are asked for."""
         cache = None
         with self.mode(run):
             for call in run.calls:
@@ -205,7 +221,7 @@ class Bench:
         right_at = claim.left_at if claim.right_at is None else claim.right_at
         left = claim.left_at.of(self.logits(claim.left))
         right = right_at.of(self.logits(claim.right))
-        spread = max(float(left.std()), self.spread) if left.numel() > 1 else self.spread
+        spread = float(left.std()) if claim.left.gain != 1 else max(float(left.std()), self.spread)
         apart = torch.where(left == right, 0.0, (left - right).abs()).amax(-1)
         at = int(apart.nan_to_num(torch.inf).argmin() if claim.differ else apart.nan_to_num(torch.inf).argmax())
         facts = {"seed": self.seed, "row": int(claim.left_at.rows[at]), "position": int(claim.left_at.positions[at])}

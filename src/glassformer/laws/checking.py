@@ -14,17 +14,23 @@ import numpy as np
 import torch
 
 from ..bilingual import Words, words
+from ..errors import UserError, did_you_mean
 from .bench import Bench, Spent
+from .documented import documented
 from .law import Family, Law, Probe
+from .place import localised
+from .program import program
 from .report import Report
 from .subjects.base import ModelSubject
+from .subjects.told import Told, subject_of
 from .table import LAWS
 from .verdict import LOST, Finding, Result, Undecided, Verdict
 
 PRECISIONS = (torch.float64, torch.float32)
 """Rounding shrinks by eight orders of magnitude from the second to the first; a fault keeps its size."""
 
-Documented = Callable[[str], Any]
+Watch = Callable[[str, str], None]
+"""Told the probe and the precision before each is tried."""
 
 
 @contextmanager
@@ -48,30 +54,61 @@ def left_alone() -> Iterator[None]:
 
 
 def chosen(
-    laws: Iterable[Law], family: Family, *, fast: bool = False, only: Iterable[str] = ()
+    laws: Iterable[Law], family: Family, *, fast: bool = False, only: Iterable[str] = (), without: Iterable[str] = ()
 ) -> Iterator[tuple[Law, Probe]]:
-    """The probes for a family; with ``only`` those of the given laws or probes."""
-    wanted = set(only)
+    """The probes for a family; with ``only`` those of the given laws or probes, ``without`` not these probes."""
+    wanted, unwanted = set(only), set(without)
     for law in laws:
         for probe in law.probes:
             named = not wanted or law.id in wanted or probe.id in wanted
-            if probe.family is family and named and (probe.fast or not fast):
+            if probe.family is family and named and (probe.fast or not fast) and probe.id not in unwanted:
                 yield law, probe
 
 
+def refuse_unknown(only: Iterable[str], laws: Iterable[Law] = LAWS) -> None:
+    """Raise ``UserError``, with the nearest names, for one that is neither a law nor a probe."""
+    laws = tuple(laws)
+    names = [*(law.id for law in laws), *(probe.id for law in laws for probe in law.probes)]
+    for name in only:
+        if name not in names:
+            raise UserError(f'There is no law "{name}".', "", did_you_mean(name, names))
+
+
+def check(model: object, *, fast: bool = False, only: Iterable[str] = (), seed: int = 0, **told: Any) -> Report:
+    """Try every law that applies to ``model``: an ``nn.Module`` that maps token ids to logits, or an adapter.
+
+    How it is called is found out; ``told`` may say ``vocab_size``, ``context``, ``kind`` ("causal", "masked",
+    "sequence-to-sequence"), ``batch_first``, ``extra`` (arguments of every call), ``name``, and for torch's own parts
+    ``mask``. ``fast`` tries few probes, ``only`` names laws or probes. The model is left as it was. Raises ``UserError``
+    for what cannot be checked at all.
+    """
+    only = (only,) if isinstance(only, str) else tuple(only)
+    refuse_unknown(only)
+    with left_alone():
+        subject = subject_of(model, Told(told))
+    return check_subject(subject, fast=fast, only=only, seed=seed)
+
+
 def check_subject(
-    subject: Any, *, fast: bool = False, only: Iterable[str] = (), seed: int = 0, laws: Iterable[Law] = LAWS
-) -> Report:
-    """The report on one subject. A probe that raises ends in a verdict that says so; the others still run."""
+    subject: Any, *, fast: bool = False, only: Iterable[str] = (), seed: int = 0, laws: Iterable[Law] = LAWS,
+    without: Iterable[str] = (), watch: Watch | None = None,
+) -> Report:  # fmt: skip
+    """The report on one subject. A probe that raises ends in a verdict that says so; the others still run.
+
+    ``without`` leaves probes out; ``watch`` is told what is tried next.
+    """
     spent = Spent()
-    probes = list(chosen(laws, subject.family, fast=fast, only=only))
+    probes = list(chosen(laws, subject.family, fast=fast, only=only, without=without))
+    watching = watch or (lambda *_: None)
     with left_alone():
         if isinstance(subject, ModelSubject):
-            results = tuple(_on_model(subject, probes, seed, spent, fast=fast))
+            results = tuple(_on_model(subject, probes, seed, spent, fast=fast, watch=watching))
             kind, facts = subject.kind.value, _facts(subject)
+            spent.forwards += subject.trials
         else:
-            results = tuple(_result(law, probe, {"": lambda: subject}) for law, probe in probes)
+            results = tuple(_result(law, probe, {"": lambda: subject}, watching) for law, probe in probes)
             kind, facts = subject.family.value, {}
+    results = tuple(documented(result, subject) for result in results)
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     return Report(
         subject=subject.name, kind=kind, results=results, forwards=spent.forwards, versions=versions, facts=facts
@@ -79,7 +116,7 @@ def check_subject(
 
 
 def _on_model(
-    subject: ModelSubject, probes: list[tuple[Law, Probe]], seed: int, spent: Spent, *, fast: bool
+    subject: ModelSubject, probes: list[tuple[Law, Probe]], seed: int, spent: Spent, *, fast: bool, watch: Watch
 ) -> Iterator[Result]:
     benches: dict[torch.dtype, Bench | Undecided] = {}
 
@@ -97,11 +134,24 @@ def _on_model(
         return made
 
     double, single = PRECISIONS
-    first = [_result(law, probe, {"float64": bench(double)}) for law, probe in probes]
+    first = [_result(law, probe, {"float64": bench(double)}, watch) for law, probe in probes]
     # Where double precision cannot run, or says that a law is broken, single precision is asked too.
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
-        yield _both(result, _result(law, probe, {"float32": bench(single)})) if again else result
+        result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
+        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
+
+
+def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
+    """A violation with its place and a program, made on whichever bench stands."""
+    claim = None if result.finding is None else result.finding.claim
+    bench = next((bench for bench in benches.values() if isinstance(bench, Bench)), None)
+    if claim is None or bench is None:
+        return result
+    try:
+        return replace(result, place=localised(bench, claim), program=program(bench, claim))
+    except Exception:  # noqa: BLE001 - the verdict stands without its place
+        return result
 
 
 def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
@@ -118,10 +168,11 @@ def _raised(error: Exception, doing: str = "the call raised") -> Undecided:
     return Undecided(f"{doing}: {said}", f"调用出错：{said}")
 
 
-def _result(law: Law, probe: Probe, subjects: Mapping[str, Callable[[], Any]]) -> Result:
+def _result(law: Law, probe: Probe, subjects: Mapping[str, Callable[[], Any]], watch: Watch) -> Result:
     findings: dict[str, Finding] = {}
     try:
         for precision, subject in subjects.items():
+            watch(probe.id, precision)
             findings[precision] = probe.run(subject())
     except Undecided as undecided:
         return Result(law=law.id, probe=probe.id, verdict=undecided.verdict, reason=undecided.reason)

@@ -17,8 +17,9 @@ class Inputs:
     ``ids (b, n)`` int64; ``mask (b, p + n)`` int64, 1 where a token may be read, over the ``p`` positions in the cache
     and the new ones; ``positions (b, n)`` int64; ``segments (b, n)`` int64, the document of each token; ``labels (b, n)``
     int64, what stands there in the text and is to be predicted from what comes before, -100 where nothing is; ``embeds
-    (b, n, d)`` in the place of ids; ``source (b, m)`` and ``source_mask (b, m)`` for an encoder. ``options`` are
-    arguments of the subject's own ``forward``, by name.
+    (b, n, d)`` in the place of ids; ``source (b, m)`` and ``source_mask (b, m)`` for an encoder. ``bare`` asks
+    for the call that generation makes, which may give the logits of the last position alone. ``options`` are arguments
+    of the subject's own ``forward``, by name.
     """
 
     ids: Tensor
@@ -29,6 +30,7 @@ class Inputs:
     embeds: Tensor | None = None
     source: Tensor | None = None
     source_mask: Tensor | None = None
+    bare: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

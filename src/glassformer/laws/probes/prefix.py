@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...bilingual import words
 from ..bench import Bench, causal_only
 from ..law import Law, Probe
-from ..runs import Claim, block, once
-from ..verdict import Finding
+from ..runs import Claim, Inputs, Run, block, once
+from ..verdict import Finding, NotApplicable
 
 
 def lengths(bench: Bench) -> Finding:
@@ -19,6 +19,23 @@ def lengths(bench: Bench) -> Finding:
     return bench.test(
         Claim(left=once(ids[:, :n]), right=whole, left_at=at[n], facts={"prefix_of": longest}) for n in shorter
     )
+
+
+def last_position(bench: Bench) -> Finding:
+    """The call that generation makes, which gives the last position alone, against all positions of the text."""
+    causal_only(bench)
+    if not bench.subject.last_only:
+        raise NotApplicable("ids alone give the logits of every position", "只输入 id 时给出所有位置的 logits")
+    longest = bench.lengths()[-1]
+    ids = bench.texts(1, longest)
+    whole = once(ids)
+    return bench.test(
+        Claim(
+            left=Run(calls=(Inputs(ids=ids[:, :n], bare=True),)), right=whole, left_at=block([0], [0]),
+            right_at=block([0], [n - 1]), facts={"prefix_of": longest},
+        )
+        for n in bench.lengths()
+    )  # fmt: skip
 
 
 PREFIX = Law(
@@ -34,5 +51,11 @@ PREFIX = Law(
         "训练读整段文本，生成读前缀：两者必须面对同一分布。",
     ),
     chapter="4.1",
-    probes=(Probe(id="prefix.lengths", does=words("several lengths", "若干长度"), run=lengths, fast=True),),
-)
+    probes=(
+        Probe(id="prefix.lengths", does=words("several lengths", "若干长度"), run=lengths, fast=True),
+        Probe(
+            id="prefix.last-position", run=last_position,
+            does=words("the call that gives the last position alone", "只给出最后位置的调用"),
+        ),
+    ),
+)  # fmt: skip

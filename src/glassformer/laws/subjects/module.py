@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,8 +12,12 @@ from torch import Tensor, nn
 
 from ...errors import UserError
 from ..runs import Inputs
-from ..verdict import NotSupported
-from .base import Facts, Kind, ModelSubject, Offer, Outputs
+from ..verdict import NotSupported, Undecided
+from ..weights import scale, unsettle
+from .base import Continued, Kind, ModelSubject, Offer, Outputs
+from .found import found_facts
+from .loops import continued
+from .masks import READ, Convention, found_convention
 
 NAMES: Mapping[Offer, tuple[str, ...]] = {
     Offer.MASK: ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "mask"),
@@ -21,30 +26,76 @@ NAMES: Mapping[Offer, tuple[str, ...]] = {
     Offer.CACHE: ("past_key_values", "kv_cache", "cache", "past_kv", "past"),
     Offer.LABELS: ("labels", "targets", "target", "y"),
     Offer.EMBEDS: ("inputs_embeds", "input_embeddings", "embeds"),
+    Offer.SOURCE: ("source", "src", "encoder_ids", "memory_ids"),
+    Offer.SOURCE_MASK: ("source_mask", "src_mask", "src_key_padding_mask"),
 }
 """Under which names public code takes what laws give."""
 
 SHIFTED = ("targets", "target", "y")
 """Under these names labels are what comes next, in the place of what it is predicted from; under others, the text itself."""
 
-CONTEXT = ("block_size", "context_length", "context_size", "context", "ctx_len", "n_positions", "n_ctx", "max_seq_len",
-           "max_position_embeddings", "seq_len", "max_len")  # fmt: skip
-VOCABULARY = ("vocab_size", "n_vocab", "vocabulary_size", "num_tokens", "n_tokens")
-CONFIGS = ("config", "cfg", "args", "params")
+IDS = ("input_ids", "ids", "idx", "tokens", "tgt", "x", "input", "inputs")
+"""Under which names ids are taken where they are not the first argument."""
+
+TRIED = (12, 8, 4, 2, 1)
+"""Lengths that are tried where nothing says how long a text may be."""
 
 
 class CallableSubject(ModelSubject):
-    """A module called as ``module(ids, ...)``. Raises ``UserError`` where nothing tells how to call it."""
+    """A module called as ``module(ids, ...)``. Raises ``UserError`` where nothing tells how to call it.
 
-    def __init__(self, module: nn.Module, name: str | None = None, **told: Any) -> None:
+    ``told`` may say ``vocab_size``, ``context``, ``kind``, ``batch_first`` (False: ids and logits have time first),
+    ``extra`` (further arguments of every call, by name) and settings such as ``window``. All else is found out from the
+    signature, the parts and trials on a copy, which ``trials`` counts.
+    """
+
+    def __init__(
+        self, module: nn.Module, name: str | None = None, *, kind: Kind | str = Kind.CAUSAL, batch_first: bool = True,
+        extra: Mapping[str, Any] | None = None, **told: Any,
+    ) -> None:  # fmt: skip
         self._parameters = inspect.signature(module.forward).parameters
+        self._extra = dict(extra or {})
         self._given = {offer: argument for offer, names in NAMES.items() if (argument := self._found(names))}
-        facts = found_facts(module, **told)
-        super().__init__(name or type(module).__name__, module, Kind.CAUSAL, facts)
-        self.kind = self._kind()
+        self._ids = self._first()
+        self._batch_first = batch_first
+        found = Kind.SEQUENCE_TO_SEQUENCE if Offer.SOURCE in self._given else Kind(kind)
+        super().__init__(name or type(module).__name__, module, found, found_facts(module, **told))
+        self._convention: Convention | None = None
+        self._width = self.facts.vocab_size
+        self._scored = False
+        self._look()
+
+    # Signature
 
     def _found(self, names: Sequence[str]) -> str | None:
-        return next((name for name in names if name in self._parameters), None)
+        return next((name for name in names if name in self._parameters and name not in self._extra), None)
+
+    def _first(self) -> str:
+        """The argument that carries ids. Raises ``UserError`` where there is none, or another must be told."""
+        names = [n for n, p in self._parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        taken = {argument for argument in self._given.values()}
+        free = [name for name in names if name not in taken and name not in self._extra]
+        if Offer.SOURCE in self._given:
+            free = [name for name in free if name in IDS] or free
+        if not free:
+            raise UserError(
+                "forward takes no ids.", f"It takes {', '.join(self._parameters) or 'nothing'}.", "Wrap it."
+            )
+        left = [
+            name for name in free[1:]
+            if self._parameters[name].default is inspect.Parameter.empty
+        ]  # fmt: skip
+        if left:
+            raise UserError(
+                f"forward needs {', '.join(left)}.",
+                f"Laws know what to give for {', '.join([free[0], *taken])}.",
+                f"Say it from Python: check(model, extra={{{left[0]!r}: ...}}).",
+            )
+        return free[0]
+
+    def _required(self, offer: Offer) -> bool:
+        argument = self._given.get(offer)
+        return argument is not None and self._parameters[argument].default is inspect.Parameter.empty
 
     @property
     def offers(self) -> Mapping[Offer, str]:
@@ -52,36 +103,162 @@ class CallableSubject(ModelSubject):
 
     @property
     def options(self) -> frozenset[str]:
-        return frozenset(self._parameters) - set(self._given.values())
+        named = {name for name, p in self._parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        return frozenset(named) - set(self._given.values()) - set(self._extra) - {self._ids}
+
+    # Calls
 
     def call(self, module: nn.Module, inputs: Inputs, *, keep: bool = False, cache: Any = None) -> Outputs:
-        given: dict[str, Any] = dict(inputs.options)
-        for option in given:
+        given: dict[str, Any] = {**self._extra, **inputs.options}
+        for option in inputs.options:
             if option not in self._parameters:
                 raise NotSupported(f"forward takes no {option}", f"forward 不接受 {option}")
-        for offer in (Offer.MASK, Offer.POSITIONS, Offer.SEGMENTS, Offer.EMBEDS):
-            value = getattr(inputs, offer.value)
-            if value is not None:
-                given[self.require(offer)] = value
-        labels = inputs.labels
-        argument = self._given.get(Offer.LABELS)
+        given |= self._tensors(inputs)
+        self._mask(given, inputs, cache)
+        labels, argument = inputs.labels, self._given.get(Offer.LABELS)
         if labels is not None:
             self.require(Offer.LABELS)
-        elif argument in SHIFTED:
+        elif self._required(Offer.LABELS) or (self._scored and not inputs.bare):
             labels = inputs.ids  # some models give all logits only where they are to be scored
         if labels is not None and argument is not None:
-            given[argument] = following(labels) if argument in SHIFTED else labels
+            given[argument] = self._turned(following(labels) if argument in SHIFTED else labels)
         if keep:
-            if "use_cache" in self._parameters:
-                given["use_cache"] = True
-            given[self.require(Offer.CACHE)] = cache
-        raw = module(**given) if inputs.embeds is not None else module(inputs.ids, **given)
-        outputs = outputs_of(raw, self.facts.vocab_size)
-        return outputs if inputs.labels is not None else Outputs(outputs.logits, None, outputs.cache)
+            given |= self._keeping(cache)
+        raw = module(**given) if inputs.embeds is not None else self._called(module, inputs.ids, given)
+        outputs = outputs_of(raw, self._width, inputs.ids.shape, batch_first=self._batch_first)
+        if outputs.logits.shape[1] != inputs.ids.shape[1] and not inputs.bare:
+            shape = tuple(outputs.logits.shape)
+            raise NotSupported(
+                f"forward returned logits of shape {shape} for {inputs.ids.shape[1]} tokens",
+                f"{inputs.ids.shape[1]} 个词元，forward 返回的 logits 形状为 {shape}",
+            )
+        return outputs if inputs.labels is not None else replace(outputs, loss=None)
 
-    def _kind(self) -> Kind:
-        """Masked where a later token moves earlier logits of every row: whether that is meant, the user may tell."""
-        return Kind.CAUSAL
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        return continued(module, ids, count, mask)
+
+    def _called(self, module: nn.Module, ids: Tensor, given: Mapping[str, Any]) -> Any:
+        ids = self._turned(ids)
+        if next(iter(self._parameters)) == self._ids:
+            return module(ids, **given)
+        return module(**{self._ids: ids}, **given)
+
+    def _tensors(self, inputs: Inputs) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for offer in (Offer.POSITIONS, Offer.SEGMENTS, Offer.EMBEDS, Offer.SOURCE, Offer.SOURCE_MASK):
+            value = getattr(inputs, offer.value)
+            if value is not None:
+                given[self.require(offer)] = self._turned(value)
+        return given
+
+    def _turned(self, tensor: Tensor) -> Tensor:
+        return tensor if self._batch_first else tensor.transpose(0, 1)
+
+    def _mask(self, given: dict[str, Any], inputs: Inputs, cache: Any) -> None:
+        mask = inputs.mask
+        if mask is None and not self._required(Offer.MASK):
+            return
+        argument = self.require(Offer.MASK)
+        if mask is None:
+            if cache is not None:
+                raise NotSupported(f"{argument} must be given with a cache", f"使用缓存时必须给出 {argument}")
+            mask = torch.ones_like(inputs.ids)
+        given[argument] = self.convention.of(mask, inputs.ids.shape[1])
+
+    def _keeping(self, cache: Any) -> dict[str, Any]:
+        given: dict[str, Any] = {self.require(Offer.CACHE): cache}
+        # x-transformers returns what it keeps on these words, and else expects the whole text beside the cache.
+        for flag in ("use_cache", "return_intermediates", "input_not_include_cache"):
+            if flag in self._parameters:
+                given[flag] = True
+        return given
+
+    # Trials
+
+    @property
+    def convention(self) -> Convention:
+        """How the mask is given; found on its first use."""
+        if self._convention is None:
+            self._convention = READ  # what is used while looking is set by the trial itself
+            try:
+                self._convention = self._found_convention()
+            except Undecided:
+                self._convention = None
+                raise
+        return self._convention
+
+    def _found_convention(self) -> Convention:
+        module = self._trial_copy()
+        unsettle(module, torch.Generator().manual_seed(0))
+        scale(module, 3.0)
+        ids = self._trial_ids(min(6, self.facts.context or 6))
+
+        def logits(given: Tensor, convention: Convention | None) -> Tensor:
+            inputs = Inputs(ids=given.clamp(min=0), mask=None if convention is None else (given >= 0).long())
+            self._convention = convention
+            return self._tried(module, inputs).logits
+
+        return found_convention(self._given[Offer.MASK], logits, ids, required=self._required(Offer.MASK))
+
+    def _trial_copy(self) -> nn.Module:
+        return self.copied().eval()
+
+    def _trial_ids(self, n: int) -> Tensor:
+        allowed = torch.tensor([i for i in range(self.facts.vocab_size) if i not in self.facts.special])
+        return allowed[torch.arange(2 * n) % len(allowed)].reshape(2, n)
+
+    @torch.no_grad()
+    def _tried(self, module: nn.Module, inputs: Inputs) -> Outputs:
+        self.trials += 1
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return self.call(module, inputs)
+
+    def _look(self) -> None:
+        """Whether ids alone give the logits of every position, how wide they are, and how long a text may be.
+
+        A module that cannot be run leaves this undecided: the probes will say what it raises.
+        """
+        try:
+            module = self._trial_copy()
+        except Undecided:
+            return
+        lengths = TRIED if self.facts.context is None else (min(TRIED[0], self.facts.context),)
+        for n in lengths:
+            try:
+                raw = self._bare(module, self._trial_ids(n))
+            except Exception:  # noqa: BLE001, S112 - what it raises is told by the probes, which will meet it again
+                continue
+            if n < lengths[0] and self.facts.context is None:
+                self.facts.context = n
+            self._learn(raw, n)
+            return
+
+    @torch.no_grad()
+    def _bare(self, module: nn.Module, ids: Tensor) -> Any:
+        self.trials += 1
+        given = dict(self._extra)
+        inputs = Inputs(ids=ids)
+        if Offer.SOURCE in self._given:
+            given[self._given[Offer.SOURCE]] = self._turned(ids)
+        self._mask(given, inputs, None)
+        if self._required(Offer.LABELS):
+            argument = self._given[Offer.LABELS]
+            given[argument] = self._turned(following(ids) if argument in SHIFTED else ids)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return self._called(module, ids, given)
+
+    def _learn(self, raw: Any, n: int) -> None:
+        shape = (2, n) if self._batch_first else (n, 2)
+        wide = [p for p in parts_of(raw) if isinstance(p, Tensor) and p.ndim == 3 and p.is_floating_point()]
+        full = [p for p in wide if p.shape[:2] == shape]
+        if any(p.shape[-1] == self._width for p in full):
+            return
+        if Offer.LABELS in self._given and any(p.shape[-1] == self._width for p in wide):
+            self._scored = self.last_only = n > 1
+        elif len(full) == 1 and full[0].shape[-1] > self._width:  # a vocabulary padded to a round number
+            self._width = full[0].shape[-1]
 
 
 def following(labels: Tensor) -> Tensor:
@@ -89,51 +266,40 @@ def following(labels: Tensor) -> Tensor:
     return torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], -100)], 1)
 
 
-def outputs_of(raw: Any, vocab_size: int) -> Outputs:
+def parts_of(raw: Any) -> list[Any]:
+    """What a forward returned, as a list: a tensor, or the members of a tuple or mapping."""
+    return list(raw.values()) if isinstance(raw, Mapping) else list(raw) if isinstance(raw, tuple | list) else [raw]
+
+
+def outputs_of(
+    raw: Any, vocab_size: int, shape: Sequence[int] | None = None, *, batch_first: bool = True
+) -> Outputs:  # fmt: skip
     """Logits, loss and cache of what a forward returned: a tensor, a tuple, a mapping, or an object with ``logits``.
 
-    Raises ``NotSupported`` where no tensor of three axes ends in the vocabulary.
+    ``shape (b, n)`` of the ids lets logits be found that come flat, ``(b n, V)``. Raises ``NotSupported`` where no
+    tensor of three axes ends in the vocabulary.
     """
-    parts = list(raw.values()) if isinstance(raw, Mapping) else list(raw) if isinstance(raw, tuple | list) else [raw]
+    parts = parts_of(raw)
     logits = getattr(raw, "logits", None)
-    if logits is None:
+    if not isinstance(logits, Tensor):
         wide = [p for p in parts if isinstance(p, Tensor) and p.ndim == 3 and p.shape[-1] == vocab_size]
-        if not wide:
+        flat = [p for p in parts if isinstance(p, Tensor) and shape is not None
+                and p.shape == (shape[0] * shape[1], vocab_size)]  # fmt: skip
+        if not wide and not flat:
             shapes = ", ".join(str(tuple(p.shape)) if isinstance(p, Tensor) else type(p).__name__ for p in parts)
             raise NotSupported(
                 f"forward returned no (batch, positions, {vocab_size}): {shapes}",
                 f"forward 没有返回 (批, 位置, {vocab_size})：{shapes}",
             )
-        logits = wide[0]
+        logits = wide[0] if wide else flat[0]
     loss = getattr(raw, "loss", None)
-    if loss is None:
+    if not isinstance(loss, Tensor):
         loss = next((p for p in parts if isinstance(p, Tensor) and p.ndim == 0), None)
     cache = getattr(raw, "past_key_values", None)
     if cache is None:
         rest = [p for p in parts if p is not logits and p is not None and not (isinstance(p, Tensor) and p.ndim == 0)]
         cache = rest[-1] if rest else None
-    return Outputs(logits, loss, cache)
-
-
-def found_facts(module: nn.Module, vocab_size: int | None = None, context: int | None = None, **settings: Any) -> Facts:
-    """Vocabulary and context as told, or as the module, its config or its embedding says. Raises ``UserError``."""
-    config = next((c for name in CONFIGS if (c := getattr(module, name, None)) is not None), None)
-    tables = [part for part in module.modules() if isinstance(part, nn.Embedding)]
-    if vocab_size is None:
-        vocab_size = _read(module, config, VOCABULARY) or (tables[0].num_embeddings if tables else None)
-    if vocab_size is None:
-        raise UserError(
-            f"The vocabulary of {type(module).__name__} was not found.",
-            "It has no vocab_size and no embedding table.",
-            "Say it: vocab_size=... (on the command line --vocab-size).",
-        )
-    return Facts(vocab_size=vocab_size, context=context or _read(module, config, CONTEXT), settings=settings)
-
-
-def _read(module: nn.Module, config: Any, names: Sequence[str]) -> int | None:
-    for holder in (config, module):
-        for name in names:
-            value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None
+    if logits.ndim == 2 and shape is not None:
+        logits = logits.reshape(*(shape if batch_first else shape[::-1]), vocab_size)
+    auxiliary = getattr(raw, "aux_loss", None)
+    return Outputs(logits if batch_first else logits.transpose(0, 1), loss, cache, auxiliary)
