@@ -25,6 +25,8 @@ class SmallConfig:
     layers: int = 2
     positions: str = "rope"  # or "learned", "alibi"
     window: int | None = None
+    chunk: int | None = None  # attention within chunks of so many positions
+    packed: bool = False  # positions that begin anew begin a document
     dropout: float = 0.1
     eps: float = 1e-5
     tied: bool = False
@@ -90,6 +92,8 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(config.d, self.kv_heads * self.d_k)
         self.v_proj = nn.Linear(config.d, self.kv_heads * self.d_k)
         self.o_proj = nn.Linear(self.heads * self.d_k, config.d)
+        if config.positions == "alibi":
+            self.register_buffer("slopes", slopes(config.heads), persistent=False)
 
     def forward(
         self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any
@@ -108,7 +112,7 @@ class Attention(nn.Module):
         scores = q @ k.transpose(2, 3) / math.sqrt(self.d_k)
         if self.config.positions == "alibi":
             distance = (positions[:, None, :, None] - key_positions[:, None, None, :]).to(x.dtype)
-            scores = scores - slopes(self.heads).to(x.dtype)[None, :, None, None] * distance
+            scores = scores - self.slopes.to(x.dtype)[None, :, None, None] * distance
         scores = scores.masked_fill(~allowed[:, None], torch.finfo(x.dtype).min)
         a = F.dropout(scores.softmax(-1), self.config.dropout, self.training)
         y = (a @ v).transpose(1, 2).reshape(b, n, self.heads * self.d_k)
@@ -164,6 +168,8 @@ class SmallDecoder(nn.Module):
         total = past + n
         mask = torch.ones(b, total, dtype=torch.int64) if attention_mask is None else attention_mask
         key_positions = (mask.cumsum(1) - 1).clamp(min=0)
+        if self.config.packed and position_ids is not None:
+            segments = documents(position_ids)
         if segments is not None:
             key_positions = restarted(segments)
         positions = key_positions[:, past:] if position_ids is None else position_ids
@@ -172,7 +178,7 @@ class SmallDecoder(nn.Module):
         if self.place is not None:
             x = x + self.place(positions)
         x = F.dropout(x, self.config.dropout, self.training)
-        allowed = self.allowed(mask, past, n, segments)
+        allowed = self.allowed(mask, past, n, segments, key_positions)
         kept = SmallCache()
         for layer, block in enumerate(self.blocks):
             earlier = past_key_values[layer] if past_key_values else None
@@ -185,7 +191,7 @@ class SmallDecoder(nn.Module):
         loss = None if labels is None else self.loss(logits, labels)
         return SmallOutput(logits, loss, kept if use_cache else None)
 
-    def allowed(self, mask: Tensor, past: int, n: int, segments: Tensor | None) -> Tensor:
+    def allowed(self, mask: Tensor, past: int, n: int, segments: Tensor | None, at: Tensor) -> Tensor:
         """``(b, n, past + n)``: who may read whom."""
         total = past + n
         i, j = torch.arange(past, total)[:, None], torch.arange(total)[None, :]
@@ -193,6 +199,8 @@ class SmallDecoder(nn.Module):
         if self.config.window is not None:
             allowed = allowed & (i - j < self.config.window)
         allowed = allowed[None] & (mask[:, None, :] > 0)
+        if self.config.chunk is not None:
+            allowed = allowed & (at[:, past:, None] // self.config.chunk == at[:, None, :] // self.config.chunk)
         if segments is not None:
             allowed = allowed & (segments[:, past:, None] == segments[:, None, :])
         return allowed
@@ -215,3 +223,10 @@ def restarted(segments: Tensor) -> Tensor:
     begins = torch.ones_like(segments, dtype=torch.bool)
     begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
     return at - torch.where(begins, at, 0).cummax(1).values
+
+
+def documents(positions: Tensor) -> Tensor:
+    """``(b, n)``: the number of each token's document, where positions that do not go up by one begin another."""
+    begins = torch.zeros_like(positions)
+    begins[:, 1:] = positions[:, 1:] != positions[:, :-1] + 1
+    return begins.cumsum(1)

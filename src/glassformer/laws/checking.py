@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bilingual import words
+from ..bilingual import Words, words
 from ..errors import UserError, did_you_mean
 from .bench import Bench, Spent
 from .documented import documented
@@ -23,7 +24,7 @@ from .report import Report
 from .subjects.base import ModelSubject
 from .subjects.told import Told, subject_of
 from .table import LAWS
-from .verdict import Finding, Result, Undecided, Verdict
+from .verdict import LOST, Finding, Result, Undecided, Verdict
 
 PRECISIONS = (torch.float64, torch.float32)
 """Rounding shrinks by eight orders of magnitude from the second to the first; a fault keeps its size."""
@@ -189,21 +190,32 @@ def _both(double: Result, single: Result) -> Result:
     findings = {**double.findings, **single.findings}
     verdict = Verdict.VIOLATED if Verdict.VIOLATED in (double.verdict, single.verdict) else double.verdict
     reason = None
-    if _rounding(double, single):
-        said = words("parts of the model compute in float32 always", "模型中有部分始终以 float32 计算")
-        return replace(single, findings=findings, reason=said)
+    if said := _single_parts(double, single):
+        return replace(single, reason=said)
     if double.verdict is not single.verdict:
         where = "float64" if double.verdict is Verdict.VIOLATED else "float32"
         reason = words(f"in {where} alone", f"仅在 {where} 下")
     return replace(double, verdict=verdict, findings=findings, reason=reason)
 
 
-def _rounding(double: Result, single: Result) -> bool:
-    """Whether double precision saw no more than single precision rounds away: a fault would keep its size in both."""
+def _single_parts(double: Result, single: Result) -> Words | None:
+    """What parts that compute in single precision do in double precision alone; None where it is not they.
+
+    Rounding that single precision allows is theirs: a fault would keep its size in both. So is a number that is not
+    finite: the least double is minus infinity to a softmax that converts it, and a row without keys becomes 0/0.
+    """
     left, right = double.finding, single.finding
-    if left is None or right is None or left.at_least or left.unit != right.unit:
-        return False
-    return double.verdict is Verdict.VIOLATED and single.verdict is Verdict.HOLDS and left.measured <= right.bound
+    alone = double.verdict is Verdict.VIOLATED and single.verdict is Verdict.HOLDS
+    if left is None or right is None or not alone or left.at_least or left.unit != right.unit:
+        return None
+    if math.isnan(left.measured) or left.unit == LOST:
+        return words(
+            "in float32; in float64 parts that convert to float32 give numbers that are not finite",
+            "在 float32 下；在 float64 下，转换为 float32 的部分给出非有限数",
+        )
+    if left.measured <= right.bound:
+        return words("parts of the model compute in float32 always", "模型中有部分始终以 float32 计算")
+    return None
 
 
 def _facts(subject: ModelSubject) -> dict[str, Any]:

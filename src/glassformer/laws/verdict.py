@@ -24,6 +24,10 @@ class Verdict(StrEnum):
     DOCUMENTED = "documented limit"
 
 
+LOST = "number that is not finite"
+"""The unit of findings that count infinities and NaN."""
+
+
 class Undecided(Exception):
     """A probe that could not measure; ``reason`` says why in both languages."""
 

@@ -9,7 +9,7 @@ from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
 from ..runs import Claim, Inputs, Run, block, once
-from ..verdict import Finding, NotSupported
+from ..verdict import LOST, Finding, NotSupported
 from ..weights import parameters
 
 
@@ -40,7 +40,7 @@ def forward(bench: Bench) -> Finding:
     witness = {"seed": bench.seed, "length": ids.shape[1], "pads": pads, "places": lost[:12]}
     at = block(range(3), range(ids.shape[1]))
     claim = Claim(left=run, right=once(ids), left_at=at)
-    return Finding(measured=_lost(logits), bound=0, unit="number", witness=witness, claim=claim if lost else None)
+    return Finding(measured=_lost(logits), bound=0, unit=LOST, witness=witness, claim=claim if lost else None)
 
 
 def others(bench: Bench) -> Finding:
@@ -59,7 +59,7 @@ def backward(bench: Bench) -> Finding:
     if masked and _lost_gradients(bench, Inputs(ids=ids), mask):
         raise NotSupported("gradients are not finite without a mask either", "没有掩码时梯度也不是有限数")
     witness = {"seed": bench.seed, "length": ids.shape[1], "pads": pads}
-    return Finding(measured=masked, bound=0, unit="number", witness=witness)
+    return Finding(measured=masked, bound=0, unit=LOST, witness=witness)
 
 
 def _lost_gradients(bench: Bench, inputs: Inputs, scored: Tensor) -> int:

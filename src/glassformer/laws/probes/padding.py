@@ -94,7 +94,8 @@ def left(bench: Bench) -> Finding:
     run = rows.told(positions=False)
     # Positions may move by the number of pads, which shows in tables of single precision.
     found = bench.loosened(bench.test(bench.singly(alone(rows, run, positions=False))))
-    if not found.kept and hidden(bench, rows, run).kept:
+    told = Offer.POSITIONS in bench.subject.offers
+    if not found.kept and hidden(bench, rows, run).kept and (not told or left_with_positions(bench).kept):
         raise NotSupported(
             "pads have no effect, but positions are counted from the first slot: give positions, or pad on the right",
             "填充本身没有影响，但位置从第一个槽位数起：请显式给出位置，或在右侧填充",

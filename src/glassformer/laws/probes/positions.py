@@ -52,6 +52,8 @@ def rotary(bench: Bench) -> bool:
 def relative(bench: Bench) -> None:
     """Raise ``NotApplicable`` unless the model is known to depend on differences of positions alone."""
     said = _said(bench)
+    if bench.subject.facts.settings.get("chunk") is not None:
+        raise NotApplicable("chunks are counted from position 0", "分块从位置 0 数起")
     if said not in RELATIVE and not (said is None and rotary(bench) and table_of(bench) is None):
         raise NotApplicable(
             "the model is not known to read differences of positions alone", "未知该模型是否只依赖位置之差"
@@ -162,14 +164,15 @@ def low_precision(bench: Bench) -> Finding:
         raise NotSupported("positions beyond the context cannot be told", "无法给出超出上下文的位置")
     module = copy.deepcopy(bench.module).to(torch.bfloat16)
     ids, far = bench.texts(1, n, 104), [FAR, FAR + 1, FAR + 2, FAR + 5]
-    # Each pair differs in the position of its last token alone, by one.
-    pairs = [(last, step) for last in (n + 1, *far) for step in (-1, 0)]
-    told = [torch.cat([torch.arange(last - n - 1, last - 2), torch.tensor([last + step])]) for last, step in pairs]
-    inputs = Inputs(ids=ids.expand(len(told), -1), positions=torch.stack(told))
+    # The two calls differ in the position of each row's last token alone; in place and shape they are alike to the bit.
+    before = torch.stack([torch.arange(last - n - 1, last - 2) for last in (n + 1, *far)])
+    last = torch.tensor([n + 1, *far])[:, None]
     with torch.no_grad():
-        bench.spent.forwards += 1
-        logits = bench.subject.call(module, bench.fitted(inputs)).logits[:, -1]
-    distinct = [bool((logits[2 * k] != logits[2 * k + 1]).any()) for k in range(1 + len(far))]
+        bench.spent.forwards += 2
+        told = (torch.cat([before, last + step], 1) for step in (-1, 0))
+        calls = (Inputs(ids=ids.expand(len(before), -1), positions=positions) for positions in told)
+        left, right = (bench.subject.call(module, bench.fitted(call)).logits[:, -1] for call in calls)
+    distinct = (left != right).any(-1).tolist()
     if not distinct[0]:
         raise NotSupported(
             "in bfloat16 a step near position 0 has no effect either", "在 bfloat16 下位置 0 附近的一步也没有影响"

@@ -106,7 +106,7 @@ def _inside(bench: Bench, claims: list[Claim], window: int) -> None:
     """Raise ``NotSupported`` where the claims fail within the first window too: then it is not the window that does."""
     for claim in claims:
         right_at = claim.left_at if claim.right_at is None else claim.right_at
-        early = [int(p) for p in right_at.positions if p < window]
+        early = [int(p) for p in right_at.positions if p < max(1, window // 2)]
         first = int(claim.left_at.positions[0]) - int(right_at.positions[0])
         left_at, own = block([int(claim.left_at.rows[0])], [p + first for p in early]), block([0], early)
         if not bench.loosened(
