@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ...errors import UserError, did_you_mean
@@ -41,7 +42,8 @@ def subjects_from(text: str, told: Told | None = None, seed: int = 0) -> Sequenc
     if path.is_dir():
         return _folder(path, told)
     if ":" in text and not path.exists():
-        return (_called(text, told),)
+        torch.manual_seed(seed)  # of whatever random weights it begins with
+        return (_called(text, told, seed),)
     if path.exists():
         raise UserError(f"{text} is a file.", "A model is a folder.", GIVE)
     near = did_you_mean(text, [TOY, LIBRARY + "llama", LIBRARY + "gpt2", LIBRARY + "bert"])
@@ -115,7 +117,7 @@ def _huggingface(path: Path, config: dict[str, Any], told: Told) -> HuggingFaceS
 # Callables
 
 
-def _called(text: str, told: Told) -> Any:
+def _called(text: str, told: Told, seed: int) -> Any:
     """What ``package.module:callable`` returns, as a subject. The current folder is importable, as for ``python -m``."""
     place, _, name = text.partition(":")
     if not place or not name or not all(part.isidentifier() for part in (*place.split("."), *name.split("."))):
@@ -130,7 +132,7 @@ def _called(text: str, told: Told) -> Any:
     subject = subject_of(thing, Told({"name": text, **told.values}))
     if isinstance(subject, CallableSubject | HuggingFaceSubject):
         first = name.split(".")[0]
-        subject.recipe = (f"from {place} import {first}", f"model = {name}()", "model.eval()")
+        subject.recipe = ("import torch", f"from {place} import {first}", f"torch.manual_seed({seed})", f"model = {name}()", "model.eval()")
     return subject
 
 
