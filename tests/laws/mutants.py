@@ -25,7 +25,7 @@ class Mutant:
     new: str
     law: str
     place: str | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         return self.name

@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 
 @dataclass(frozen=True)
 class SmallConfig:
     vocab_size: int = 40
-    context: int = 48
+    context: int = 80
     d: int = 24
     heads: int = 4
     kv_heads: int = 2
@@ -75,7 +75,9 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(config.d, self.kv_heads * self.d_k)
         self.o_proj = nn.Linear(self.heads * self.d_k, config.d)
 
-    def forward(self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any) -> tuple[Tensor, Any]:
+    def forward(
+        self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any
+    ) -> tuple[Tensor, Any]:
         b, n, _ = x.shape
         q = self.q_proj(x).view(b, n, self.heads, self.d_k).transpose(1, 2)
         k = self.k_proj(x).view(b, n, self.kv_heads, self.d_k).transpose(1, 2)
@@ -105,7 +107,9 @@ class Block(nn.Module):
         self.attention = Attention(config)
         self.up, self.down = nn.Linear(config.d, 3 * config.d), nn.Linear(3 * config.d, config.d)
 
-    def forward(self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any) -> tuple[Tensor, Any]:
+    def forward(
+        self, x: Tensor, allowed: Tensor, positions: Tensor, key_positions: Tensor, past: Any
+    ) -> tuple[Tensor, Any]:
         y, kept = self.attention(self.norm1(x), allowed, positions, key_positions, past)
         x = x + F.dropout(y, self.config.dropout, self.training)
         h = F.gelu(self.up(self.norm2(x)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .runs import Cells, Claim, Inputs, Run, block, once
+from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
 from .weights import amplified, jitter, scale, unsettle
@@ -29,6 +30,9 @@ EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
 LENGTH = 12
+
+WORK = 2 * 10**11
+"""Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
 
 
 @dataclass(slots=True)
@@ -54,6 +58,7 @@ class Bench:
         self.gain = 1.0
         self._cached: list[tuple[Run, Tensor]] = []
         self._effects: dict[Offer, float] = {}
+        self._known: dict[str, bool] = {}
         unsettle(self.module, self.generator)
         self.factor = amplified(self.module, self._telling)
 
@@ -81,11 +86,23 @@ class Bench:
         return torch.tensor([next_one.get(i, allowed[0]) for i in ids.reshape(-1).tolist()]).reshape(ids.shape)
 
     def lengths(self) -> Sequence[int]:
-        """Lengths around powers of two, the model's window and its context."""
+        """Lengths around powers of two and the model's window, up to its context and to what its size lets one try."""
         window = self.subject.facts.settings.get("window")
-        wanted = {1, 2, 3, 5, 8, 9, self.length, *([window - 1, window, window + 1, window + 3] if window else [])}
-        context = self.subject.facts.context
-        return sorted(n for n in wanted if 1 <= n <= min(context or 64, 64))
+        wanted = {
+            1,
+            2,
+            3,
+            5,
+            9,
+            self.length,
+            17,
+            33,
+            65,
+            *([window - 1, window, window + 1, window + 3] if window else []),
+        }
+        size = sum(p.numel() for p in self.module.parameters())
+        most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
+        return sorted(n for n in wanted if 1 <= n <= most)
 
     # Runs
 
@@ -94,11 +111,12 @@ class Bench:
         for known, logits in self._cached:
             if known is run:
                 return logits
-        logits = torch.cat(list(self._calls(run)), 1)
+        logits = torch.cat(list(self.outputs(run)), 1)
         self._cached = [*self._cached[-3:], (run, logits)]
         return logits
 
-    def _calls(self, run: Run) -> Iterator[Tensor]:
+    def outputs(self, run: Run) -> Generator[Tensor, None, None]:
+        """The logits of each call of ``run``, made one after the other as they are asked for."""
         cache = None
         with self.mode(run):
             for call in run.calls:
@@ -171,7 +189,22 @@ class Bench:
         pair, alone = self.logits(once(ids)), self.logits(once(ids[:1]))
         return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
 
+    @property
+    def single_tolerance(self) -> float:
+        """``tolerance`` where parts compute in single precision whatever they are given, as tables of angles often do."""
+        return max(FLOOR[torch.float32], SLACK * self.noise * JITTER[torch.float32] / JITTER[self.dtype])
+
     # Claims
+
+    def singly(self, claims: Iterable[Claim]) -> Iterator[Claim]:
+        """``claims``; row by row where the rows of a batch do not leave each other alone."""
+        for claim in claims:
+            yield from [claim] if self.rows_apart else row_by_row(claim)
+
+    def loosened(self, finding: Finding) -> Finding:
+        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places."""
+        spread = finding.witness["logit_standard_deviation"]
+        return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
 
     def test(self, claims: Iterable[Claim], **witness: Any) -> Finding:
         """The worst of ``claims``. Raises ``NotSupported`` when there is none."""
@@ -188,7 +221,7 @@ class Bench:
         right_at = claim.left_at if claim.right_at is None else claim.right_at
         left = claim.left_at.of(self.logits(claim.left))
         right = right_at.of(self.logits(claim.right))
-        spread = max(float(left.std()), self.spread) if left.numel() > 1 else self.spread
+        spread = float(left.std()) if claim.left.gain != 1 else max(float(left.std()), self.spread)
         apart = torch.where(left == right, 0.0, (left - right).abs()).amax(-1)
         at = int(apart.nan_to_num(torch.inf).argmin() if claim.differ else apart.nan_to_num(torch.inf).argmax())
         facts = {"seed": self.seed, "row": int(claim.left_at.rows[at]), "position": int(claim.left_at.positions[at])}
@@ -207,6 +240,29 @@ class Bench:
             argument = self.subject.offers[offer]
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
 
+    def known(self, question: str, answer: Callable[[], bool]) -> bool:
+        """What ``answer`` gave the first time that ``question`` was asked."""
+        if question not in self._known:
+            self._known[question] = answer()
+        return self._known[question]
+
+    def need_mask(self) -> None:
+        """Raise ``NotSupported`` unless the subject takes a mask that has an effect and in which 1 means "may be read"."""
+        self.need(Offer.MASK)
+        if not self.ones_are_none:
+            argument = self.subject.offers[Offer.MASK]
+            raise NotSupported(
+                f"{argument} of ones changes the logits: it does not say which tokens may be read",
+                f"全一的 {argument} 改变了 logits：它并不表示哪些词元可读",
+            )
+
+    @cached_property
+    def ones_are_none(self) -> bool:
+        """Whether a mask of ones is no mask."""
+        ids = self.texts(1)
+        at = block([0], range(ids.shape[1]))
+        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.tolerance
+
     def _effect(self, offer: Offer) -> float:
         """How far ``offer`` moves the last logits, in their standard deviations."""
         ids = self.texts(1)
@@ -221,7 +277,8 @@ class Bench:
                 moved[:, : n - 1] = moved[:, : n - 1].flip(1)
                 run = once(ids, positions=moved)
             case Offer.SEGMENTS:
-                run = once(ids, segments=(torch.arange(n) >= n // 2).long()[None])
+                # The last token is a document of its own, so that a window cannot hide the border.
+                run = once(ids, segments=(torch.arange(n) == n - 1).long()[None])
             case Offer.CACHE:
                 # The last token after a cache, against the last token alone: what the cache holds must be read.
                 run = chunked_pair(ids)

@@ -17,6 +17,8 @@ from ..errors import UserError, did_you_mean
 from .bench import Bench, Spent
 from .documented import documented
 from .law import Family, Law, Probe
+from .place import localised
+from .program import program
 from .report import Report
 from .subjects.base import ModelSubject
 from .subjects.told import Told, subject_of
@@ -135,7 +137,20 @@ def _on_model(
     # Where double precision cannot run, or says that a law is broken, single precision is asked too.
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
-        yield _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
+        result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
+        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
+
+
+def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
+    """A violation with its place and a program, made on whichever bench stands."""
+    claim = None if result.finding is None else result.finding.claim
+    bench = next((bench for bench in benches.values() if isinstance(bench, Bench)), None)
+    if claim is None or bench is None:
+        return result
+    try:
+        return replace(result, place=localised(bench, claim), program=program(bench, claim))
+    except Exception:  # noqa: BLE001 - the verdict stands without its place
+        return result
 
 
 def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
@@ -169,14 +184,26 @@ def _result(law: Law, probe: Probe, subjects: Mapping[str, Callable[[], Any]], w
 def _both(double: Result, single: Result) -> Result:
     """The verdict of two precisions; where they differ the result says which saw the fault."""
     if not double.findings or not single.findings:
-        return single if single.findings and double.verdict is Verdict.NOT_SUPPORTED else double
+        decided = bool(single.findings) or single.verdict is Verdict.NOT_APPLICABLE
+        return single if decided and double.verdict is Verdict.NOT_SUPPORTED else double
     findings = {**double.findings, **single.findings}
     verdict = Verdict.VIOLATED if Verdict.VIOLATED in (double.verdict, single.verdict) else double.verdict
     reason = None
+    if _rounding(double, single):
+        said = words("parts of the model compute in float32 always", "模型中有部分始终以 float32 计算")
+        return replace(single, findings=findings, reason=said)
     if double.verdict is not single.verdict:
         where = "float64" if double.verdict is Verdict.VIOLATED else "float32"
         reason = words(f"in {where} alone", f"仅在 {where} 下")
     return replace(double, verdict=verdict, findings=findings, reason=reason)
+
+
+def _rounding(double: Result, single: Result) -> bool:
+    """Whether double precision saw no more than single precision rounds away: a fault would keep its size in both."""
+    left, right = double.finding, single.finding
+    if left is None or right is None or left.at_least or left.unit != right.unit:
+        return False
+    return double.verdict is Verdict.VIOLATED and single.verdict is Verdict.HOLDS and left.measured <= right.bound
 
 
 def _facts(subject: ModelSubject) -> dict[str, Any]:

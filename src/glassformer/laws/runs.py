@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -107,3 +107,31 @@ class Claim:
     right_at: Cells | None = None
     differ: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def row_by_row(claim: Claim) -> Iterator[Claim]:
+    """``claim`` taken apart: each row of the left run alone against its row of the right run alone."""
+    right_at = claim.left_at if claim.right_at is None else claim.right_at
+    pairs = torch.stack([claim.left_at.rows, right_at.rows], 1)
+    for left_row, right_row in torch.unique(pairs, dim=0).tolist():
+        at = (pairs == torch.tensor([left_row, right_row])).all(1)
+        zero = torch.zeros(int(at.sum()), dtype=torch.int64)
+        yield replace(
+            claim,
+            left=row_of(claim.left, left_row),
+            right=row_of(claim.right, right_row),
+            left_at=Cells(zero, claim.left_at.positions[at]),
+            right_at=Cells(zero, right_at.positions[at]),
+            facts={**claim.facts, "row_of_batch": left_row},
+        )
+
+
+def row_of(run: Run, row: int) -> Run:
+    """``run`` on one of its rows."""
+    return replace(run, calls=tuple(_row(call, row) for call in run.calls))
+
+
+def _row(call: Inputs, row: int) -> Inputs:
+    given = {each.name: getattr(call, each.name) for each in fields(call)}
+    kept = {name: value[row : row + 1] for name, value in given.items() if isinstance(value, Tensor)}
+    return replace(call, **kept)  # pyright: ignore[reportArgumentType]

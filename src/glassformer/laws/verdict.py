@@ -44,6 +44,12 @@ class NotApplicable(Undecided):
     verdict = Verdict.NOT_APPLICABLE
 
 
+class DocumentedLimit(Undecided):
+    """The subject breaks the law in a way that its documentation says it does; ``reason`` names the documentation."""
+
+    verdict = Verdict.DOCUMENTED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What one probe measured at one precision.
@@ -118,7 +124,8 @@ class Result:
 
     def plain(self) -> dict[str, Any]:
         """Strict JSON; a number that JSON cannot spell is null."""
-        finding, data = self.finding, {"law": self.law, "probe": self.probe, "verdict": self.verdict.value}
+        finding = self.finding
+        data: dict[str, Any] = {"law": self.law, "probe": self.probe, "verdict": self.verdict.value}
         if self.reason is not None:
             data["reason"] = dict(self.reason)
         if finding is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..bench import Bench, causal_only
 from ..law import Law, Probe
 from ..runs import Claim, Inputs, Run, block, chunked, once
 from ..subjects.base import Offer
-from ..verdict import Finding
+from ..verdict import Finding, NotApplicable
 
 
 def _agrees(bench: Bench, n: int, lengths: Sequence[int]) -> Claim:
@@ -46,6 +47,18 @@ def uneven(n: int) -> Sequence[int]:
     while sum(sizes) < n:
         sizes.append(min((2, 1, 3)[len(sizes) % 3], n - sum(sizes)))
     return sizes
+
+
+def long(bench: Bench) -> Finding:
+    """Small chunks after pasts around powers of two, where kernels change their way."""
+    causal_only(bench)
+    bench.need(Offer.CACHE)
+    room = min(bench.subject.facts.context or 136, 136)
+    ends = [end for end in (15, 18, 32, 35, 64, 68, 128, 132) if end <= room]
+    if not ends:
+        raise NotApplicable("the context is shorter than 15 tokens", "上下文短于 15 个词元")
+    sizes = [b - a for a, b in itertools.pairwise([0, *ends])]
+    return bench.test([_agrees(bench, ends[-1], sizes)])
 
 
 def _told(bench: Bench, tell: Callable[[int, int], Mapping[str, Any]], *needs: Offer) -> Finding:
@@ -94,6 +107,7 @@ CACHE = Law(
             run=_chunking(prefill_then_steps), fast=True,
         ),
         Probe(id="cache.uneven", does=words("uneven chunks", "不等长分块"), run=_chunking(uneven)),
+        Probe(id="cache.long", does=words("small chunks after long pasts", "长前文后的小块"), run=long),
         Probe(id="cache.positions", does=words("with positions given", "显式给出位置"), run=with_positions),
         Probe(id="cache.mask", does=words("with a mask of ones", "给出全一掩码"), run=with_mask),
     ),

@@ -39,11 +39,30 @@ class Offer(StrEnum):
 
 @dataclass(slots=True)
 class Outputs:
-    """What one call gave: ``logits (b, n, V)``, a scalar ``loss`` where labels were given, the cache to go on with."""
+    """What one call gave: ``logits (b, n, V)``, a scalar ``loss`` where labels were given, the cache to go on with.
+
+    ``auxiliary`` is a loss beside the one of the labels, such as that which balances experts.
+    """
 
     logits: Tensor
     loss: Tensor | None = None
     cache: Any = None
+    auxiliary: Tensor | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Continued:
+    """What a model's own loop wrote: ``ids (b, n + k)``, the ``k`` new ones from ``start`` on.
+
+    ``logits (b, k, V)`` are those that the loop itself saw, None where it does not tell. Where the prompts went into an
+    encoder they are ``source (b, m)``, and ``ids`` are the decoder's. ``forwards`` counts the passes it took.
+    """
+
+    ids: Tensor
+    start: int
+    logits: Tensor | None = None
+    source: Tensor | None = None
+    forwards: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,10 +138,19 @@ class ModelSubject(ABC):
         Raises ``NotSupported`` for inputs that the subject does not offer.
         """
 
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        """``ids (b, n)`` and ``count`` more, each the arg-max, by the loop that ``module``, a copy, brings along.
+
+        ``mask (b, n)`` is 0 at pads on the left. Raises ``NotSupported`` where there is no such loop.
+        """
+        raise NotSupported("the model brings no decoding loop along", "模型没有自带解码循环")
+
     def copied(self) -> nn.Module:
         """A copy on the CPU that shares nothing with the user's model. Raises ``NotSupported`` where none can be made."""
         if any(tensor.is_meta for tensor in (*self.module.parameters(), *self.module.buffers())):
-            raise NotSupported("its weights are on the meta device: there are no numbers", "权重在 meta 设备上：没有数值")
+            raise NotSupported(
+                "its weights are on the meta device: there are no numbers", "权重在 meta 设备上：没有数值"
+            )
         try:
             made = copy.deepcopy(self.module).cpu()
             made.zero_grad(set_to_none=True)
@@ -151,9 +179,20 @@ class ModelSubject(ABC):
         """Lines of Python that make ``model`` without this package, for a program that reproduces a finding."""
         return self.recipe or ("model = ...  # build your model here",)
 
+    reading = "out.logits"
+    """An expression for the logits of what a call gave, ``out``."""
+
+    beginning = "None"
+    """An expression for an empty cache."""
+
+    keeping = "out.past_key_values"
+    """An expression for the cache in ``out``."""
+
     def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
-        """An expression of Python that calls ``model`` with ``inputs``; ``names`` gives the variable of each tensor."""
+        """An expression of Python that calls ``model``; ``names`` gives that of each tensor, and of a cache to go on with."""
         given = [names["ids"], *(f"{self.offers[Offer(key)]}={name}" for key, name in names.items() if key != "ids")]
+        if Offer.CACHE.value in names and "use_cache" in self.options:
+            given.append("use_cache=True")
         return f"model({', '.join([*given, *(f'{key}={value!r}' for key, value in inputs.options.items())])})"
 
     def require(self, offer: Offer) -> str:

@@ -140,7 +140,7 @@ def kind_of(module: nn.Module) -> Kind:
     if name in _classes(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES):
         return Kind.SEQUENCE_TO_SEQUENCE
     if name in _classes(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
-        told = bool(getattr(config, "is_decoder", True)) and not (model_type in BOTH_WAYS)
+        told = bool(getattr(config, "is_decoder", True)) and model_type not in BOTH_WAYS
         both_ways = model_type in BOTH_WAYS and not getattr(config, "causal", False)
         return Kind.MASKED if both_ways or (model_type in masked and not told) else Kind.CAUSAL
     if name in _classes(masked):

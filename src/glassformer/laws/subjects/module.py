@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from ...errors import UserError
 from ..runs import Inputs
 from ..verdict import NotSupported, Undecided
 from ..weights import scale, unsettle
-from .base import Kind, ModelSubject, Offer, Outputs
+from .base import Continued, Kind, ModelSubject, Offer, Outputs
 from .found import found_facts
+from .loops import continued
 from .masks import READ, Convention, found_convention
 
 NAMES: Mapping[Offer, tuple[str, ...]] = {
@@ -76,7 +78,9 @@ class CallableSubject(ModelSubject):
         if Offer.SOURCE in self._given:
             free = [name for name in free if name in IDS] or free
         if not free:
-            raise UserError("forward takes no ids.", f"It takes {', '.join(self._parameters) or 'nothing'}.", "Wrap it.")
+            raise UserError(
+                "forward takes no ids.", f"It takes {', '.join(self._parameters) or 'nothing'}.", "Wrap it."
+            )
         left = [
             name for name in free[1:]
             if self._parameters[name].default is inspect.Parameter.empty
@@ -128,7 +132,10 @@ class CallableSubject(ModelSubject):
                 f"forward returned logits of shape {shape} for {inputs.ids.shape[1]} tokens",
                 f"{inputs.ids.shape[1]} 个词元，forward 返回的 logits 形状为 {shape}",
             )
-        return outputs if inputs.labels is not None else Outputs(outputs.logits, None, outputs.cache)
+        return outputs if inputs.labels is not None else replace(outputs, loss=None)
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        return continued(module, ids, count, mask)
 
     def _called(self, module: nn.Module, ids: Tensor, given: Mapping[str, Any]) -> Any:
         ids = self._turned(ids)
@@ -294,4 +301,5 @@ def outputs_of(
         cache = rest[-1] if rest else None
     if logits.ndim == 2 and shape is not None:
         logits = logits.reshape(*(shape if batch_first else shape[::-1]), vocab_size)
-    return Outputs(logits if batch_first else logits.transpose(0, 1), loss, cache)
+    auxiliary = getattr(raw, "aux_loss", None)
+    return Outputs(logits if batch_first else logits.transpose(0, 1), loss, cache, auxiliary)

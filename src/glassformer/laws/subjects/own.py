@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ...generation import generate
 from ...model import Decoder
 from ..runs import Inputs
 from ..verdict import NotSupported
-from .base import Facts, Kind, ModelSubject, Offer, Outputs
+from .base import Continued, Facts, Kind, ModelSubject, Offer, Outputs
 
 OFFERS = {Offer.SEGMENTS: "segments", Offer.CACHE: "cache", Offer.LABELS: "targets"}
 
@@ -29,6 +30,9 @@ class DecoderSubject(ModelSubject):
         super().__init__(
             name, module, Kind.CAUSAL, Facts(vocab_size=config.vocab_size, context=config.context, settings=settings)
         )
+
+    beginning = "model.new_cache()"
+    keeping = "cache"
 
     @property
     def offers(self) -> Mapping[Offer, str]:
@@ -52,3 +56,10 @@ class DecoderSubject(ModelSubject):
             targets = following.clamp(min=0)
         output = module(inputs.ids, targets, scored, cache=cache, segments=inputs.segments)
         return Outputs(output.logits, output.loss, cache)
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        assert isinstance(module, Decoder)
+        if mask is not None:
+            raise NotSupported("the loop writes one text at a time", "循环一次只生成一段文本")
+        written = [list(generate(module, row, count, temperature=0)) for row in ids.tolist()]
+        return Continued(ids=torch.cat([ids, torch.tensor(written)], 1), start=ids.shape[1], forwards=count * len(ids))

@@ -47,7 +47,9 @@ def subjects_from(text: str, told: Told | None = None, seed: int = 0) -> Sequenc
     if path.exists():
         raise UserError(f"{text} is a file.", "A model is a folder.", GIVE)
     near = did_you_mean(text, [TOY, LIBRARY + "llama", LIBRARY + "gpt2", LIBRARY + "bert"])
-    raise UserError(f'There is nothing called "{text}".', "", f"{near if near.startswith('Did') else ''} {GIVE}".strip())
+    raise UserError(
+        f'There is nothing called "{text}".', "", f"{near if near.startswith('Did') else ''} {GIVE}".strip()
+    )
 
 
 # Folders
@@ -95,7 +97,9 @@ def _huggingface(path: Path, config: dict[str, Any], told: Told) -> HuggingFaceS
     cls = getattr(transformers, str(names[0]), None) if names else None
     if not (inspect.isclass(cls) and issubclass(cls, transformers.PreTrainedModel)):
         said = names[0] if names else "none"
-        raise UserError(f"{path} names the class {said}.", f"transformers {transformers.__version__} has none such.", "")
+        raise UserError(
+            f"{path} names the class {said}.", f"transformers {transformers.__version__} has none such.", ""
+        )
     try:
         model, info = cls.from_pretrained(
             str(path), local_files_only=True, trust_remote_code=False, use_safetensors=True, output_loading_info=True
@@ -171,7 +175,9 @@ def _made(text: str, build: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"{text} raised.", _said(error), "Make it return a model when called without arguments.") from error
+        raise UserError(
+            f"{text} raised.", _said(error), "Make it return a model when called without arguments."
+        ) from error
 
 
 def _said(error: BaseException) -> str:

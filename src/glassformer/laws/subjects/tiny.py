@@ -69,7 +69,9 @@ EXPERTS = frozenset({"num_experts", "n_routed_experts", "num_local_experts", "mo
 CHOSEN = frozenset({"num_experts_per_tok", "moe_topk", "num_experts_per_token", "moe_k", "top_k_experts", "moe_top_k"})
 RANKS = frozenset({"q_lora_rank", "kv_lora_rank", "lora_rank", "o_lora_rank", "dt_rank", "time_step_rank"})
 STATES = frozenset({"state_size", "ssm_state_size", "mamba_d_state", "conv_dim"})
-WINDOWS = frozenset({"sliding_window", "attention_window_size", "window_size", "local_attention", "attention_chunk_size"})
+WINDOWS = frozenset(
+    {"sliding_window", "attention_window_size", "window_size", "local_attention", "attention_chunk_size"}
+)
 ONE = frozenset({"n_group", "topk_group", "n_groups", "mamba_n_groups", "n_shared_experts", "first_k_dense_replace"})
 
 FILLED = HEAD_DIMS | KV_HEADS | CHOSEN | EXPERTS | INNER | WIDTHS | VOCABULARIES | ONE | {"vocab_size"}
