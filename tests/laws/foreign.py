@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 V, D, CONTEXT = 31, 16, 24
 
 
-def read(x: Tensor, allowed: Tensor, mix: nn.Linear) -> Tensor:
-    """One head of attention over ``x (b, n, D)``, with queries and keys the vectors themselves."""
-    scores = (x @ x.transpose(1, 2)) / math.sqrt(D)
-    return x + mix(scores.masked_fill(~allowed, float("-inf")).softmax(-1) @ x)
+def read(x: Tensor, allowed: Tensor, base: Base) -> Tensor:
+    """One head of attention over ``x (b, n, D)``."""
+    scores = (base.q(x) @ base.k(x).transpose(1, 2)) / math.sqrt(D)
+    return x + base.mix(scores.masked_fill(~allowed, float("-inf")).softmax(-1) @ x)
 
 
 def triangle(n: int) -> Tensor:
@@ -26,11 +26,12 @@ class Base(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.wte, self.wpe = nn.Embedding(V, D), nn.Embedding(CONTEXT, D)
+        self.q, self.k = nn.Linear(D, D), nn.Linear(D, D)
         self.mix, self.lm_head = nn.Linear(D, D), nn.Linear(D, V, bias=False)
 
     def vectors(self, ids: Tensor, allowed: Tensor | None = None) -> Tensor:
         n = ids.shape[1]
-        return read(self.wte(ids) + self.wpe(torch.arange(n)), triangle(n) if allowed is None else allowed, self.mix)
+        return read(self.wte(ids) + self.wpe(torch.arange(n)), triangle(n) if allowed is None else allowed, self)
 
 
 class NanoGPT(Base):
@@ -40,7 +41,7 @@ class NanoGPT(Base):
         x = self.vectors(idx)
         if targets is not None:
             logits = self.lm_head(x)
-            return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
+            return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
         return self.lm_head(x[:, [-1], :]), None
 
 

@@ -50,14 +50,17 @@ def check_command(
     junit_path: Annotated[Path | None, typer.Option("--junit", metavar="PATH", help="Write JUnit XML.")] = None,
     html_path: Annotated[Path | None, typer.Option("--html", metavar="PATH", help="Write a page.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="One report a file, for transformers:all; goes on where it ended.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="One report a file, for transformers:all; goes on where it ended."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the texts that are tried.")] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 also where a law is not supported.")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Checks at once, for transformers:all (1).")] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds for each probe; 0 for no limit.")] = 120.0,
     memory: Annotated[int | None, typer.Option(min=256, metavar="MB", help="Memory that a check may take.")] = None,
-    vocab_size: Annotated[int | None, typer.Option(min=2, help="Ids the model takes, where it does not say so.")] = None,
+    vocab_size: Annotated[
+        int | None, typer.Option(min=2, help="Ids the model takes, where it does not say so.")
+    ] = None,
     context: Annotated[int | None, typer.Option(min=1, help="Longest text, where the model does not say so.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="What the model reads, where it does not say so.")] = None,
     lang: Annotated[Language, typer.Option(help="Language of the report.")] = Language.en,

@@ -61,7 +61,9 @@ def summary(reports: Sequence[Plain], lang: str) -> Iterator[str]:
         for key, count in report["verdicts"].items():
             totals[key] = totals.get(key, 0) + count
         violated = [entry["probe"] for entry in report["laws"] if entry["verdict"] == "violated"]
-        said = " ".join(report["error"][:2]) if "error" in report else ", ".join(violated) or reading.counts(report, lang)
+        said = (
+            " ".join(report["error"][:2]) if "error" in report else ", ".join(violated) or reading.counts(report, lang)
+        )
         yield visible(f"{str(report['subject']).ljust(width)}  {said}", keep="")
     yield ""
     yield reading.counts({"verdicts": totals}, lang)

@@ -23,7 +23,9 @@ def junit(reports: Sequence[Plain]) -> str:
         failed = sum(entry["verdict"] == "violated" for entry in entries)
         skipped = sum(entry["verdict"] in SKIPPED for entry in entries)
         name = _attribute(str(report["subject"]))
-        lines.append(f'<testsuite name={name} tests="{len(entries)}" failures="{failed}" errors="0" skipped="{skipped}">')
+        lines.append(
+            f'<testsuite name={name} tests="{len(entries)}" failures="{failed}" errors="0" skipped="{skipped}">'
+        )
         for entry in entries:
             lines += _case(entry, name)
         lines.append("</testsuite>")

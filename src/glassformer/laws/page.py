@@ -60,7 +60,7 @@ def _report(report: Plain, lang: str) -> Iterator[str]:
             yield _row(entry, lang)
         yield "</table>"
     facts = "\n".join(f"{key}: {value}" for key, value in {**report["facts"], **report["versions"]}.items())
-    yield f'<details><summary>{said["facts"]}</summary><pre>{_text(facts, keep=chr(10))}</pre></details>'
+    yield f"<details><summary>{said['facts']}</summary><pre>{_text(facts, keep=chr(10))}</pre></details>"
 
 
 def _row(entry: Plain, lang: str) -> str:

@@ -108,5 +108,8 @@ def title(report: Plain, lang: str) -> str:
     facts = report.get("facts", {})
     parts = [str(report["subject"]), str(report["kind"])]
     if "class" in facts:
-        parts += [str(facts["class"]), {"en": f"{facts['parameters']:,} parameters", "zh": f"{facts['parameters']:,} 个参数"}[lang]]
+        parts += [
+            str(facts["class"]),
+            {"en": f"{facts['parameters']:,} parameters", "zh": f"{facts['parameters']:,} 个参数"}[lang],
+        ]
     return visible(" · ".join(parts), keep="")

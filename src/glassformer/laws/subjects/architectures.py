@@ -96,7 +96,9 @@ def tiny_subject(name: str, seed: int = 0) -> HuggingFaceSubject:
         except Exception as error:  # noqa: BLE001 - foreign constructors raise anything; the reason is passed on
             told.append(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
             continue
-        return HuggingFaceSubject(model, f"transformers:{chosen.cls}", recipe=_recipe(given, model, seed))
+        subject = HuggingFaceSubject(model, f"transformers:{chosen.cls}", recipe=_recipe(given, model, seed))
+        subject.facts.settings = {**subject.facts.settings, "untrained": True}
+        return subject
     raise UserError(f"No small model of {chosen.cls} could be built.", told[0], "Build one and check it from Python.")
 
 

@@ -136,7 +136,13 @@ def _called(text: str, told: Told, seed: int) -> Any:
     subject = subject_of(thing, Told({"name": text, **told.values}))
     if isinstance(subject, CallableSubject | HuggingFaceSubject):
         first = name.split(".")[0]
-        subject.recipe = ("import torch", f"from {place} import {first}", f"torch.manual_seed({seed})", f"model = {name}()", "model.eval()")
+        subject.recipe = (
+            "import torch",
+            f"from {place} import {first}",
+            f"torch.manual_seed({seed})",
+            f"model = {name}()",
+            "model.eval()",
+        )
     return subject
 
 
