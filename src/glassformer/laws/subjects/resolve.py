@@ -59,12 +59,13 @@ def _folder(path: Path, told: Told) -> Sequence[Any]:
     config = _json(path / "config.json")
     if config is not None and ("model_type" in config or "architectures" in config or "auto_map" in config):
         told.only("kind", what="a Hugging Face folder")
-        return (_huggingface(path, config, told),)
+        return (_huggingface(path, config, told), *_tokenizer(path))
     from ...training import load_run
 
     told.only(what="a run")
     run = load_run(path)
-    return (subject_of(run.model, Told({"name": str(path)})),)
+    name = Told({"name": str(path)})
+    return (subject_of(run.model, name), subject_of(run.tokenizer, name))
 
 
 def _json(path: Path) -> dict[str, Any] | None:
@@ -116,6 +117,19 @@ def _huggingface(path: Path, config: dict[str, Any], told: Told) -> HuggingFaceS
     lost = {key: sorted(map(str, info.get(key) or ()))[:5] for key in ("missing_keys", "unexpected_keys")}
     subject.facts.settings = {**subject.facts.settings, **{key: ", ".join(keys) for key, keys in lost.items() if keys}}
     return subject
+
+
+def _tokenizer(path: Path) -> Sequence[Any]:
+    """The tokenizer of a Hugging Face folder, where its file is there to be read."""
+    if not (path / "tokenizer.json").is_file():
+        return ()
+    from transformers import AutoTokenizer
+
+    try:
+        made = AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise UserError(f"The tokenizer of {path} could not be loaded.", _said(error), "Check the folder.") from error
+    return (subject_of(made, Told({"name": str(path)})),)
 
 
 # Callables
