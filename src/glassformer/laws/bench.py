@@ -139,7 +139,7 @@ class Bench:
     def mode(self, run: Run) -> Iterator[None]:
         """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
-            torch.manual_seed(run.seed)
+            torch.default_generator.manual_seed(run.seed)  # torch.manual_seed looks for GPUs, for longer than a small forward
             self.module.train(run.training)
             if run.gain != self.gain:
                 scale(self.module, run.gain / self.gain)
