@@ -190,3 +190,37 @@ class Uncopied(Base):
 class TwoInputs(Base):
     def forward(self, ids: Tensor, image: Tensor) -> Tensor:
         return self.lm_head(self.vectors(ids) + image)
+
+
+class Leak:
+    """Every position sees a mean over the whole text."""
+
+    wte: nn.Embedding
+
+    def vectors(self, ids: Tensor, allowed: Tensor | None = None) -> Tensor:
+        x = super().vectors(ids, allowed)  # pyright: ignore[reportAttributeAccessIssue]
+        return x + 0.3 * self.wte(ids).mean(1, keepdim=True)
+
+
+class LeakyNanoGPT(Leak, NanoGPT):
+    pass
+
+
+class LeakyLecture(Leak, Lecture):
+    pass
+
+
+class LeakyPadded(Leak, Padded):
+    pass
+
+
+class LeakyIgnoreMask(Leak, IgnoreMask):
+    pass
+
+
+class LeakyWholeMask(Leak, WholeMask):
+    pass
+
+
+class LeakyTimeFirst(Leak, TimeFirst):
+    pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import foreign
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from glassformer.errors import UserError
-from glassformer.laws import Report, Verdict, check
+from glassformer.laws import Report, Verdict, check, check_subject
 from glassformer.laws.subjects.base import Kind
 from glassformer.laws.subjects.module import CallableSubject
 from glassformer.laws.subjects.told import subject_of
@@ -87,6 +88,21 @@ def test_a_vocabulary_padded_to_a_round_number_is_seen() -> None:
 
 def test_the_context_is_found_in_the_position_table() -> None:
     assert CallableSubject(model("GPTModel")).facts.context == foreign.CONTEXT
+
+
+@pytest.mark.parametrize("name", ["NanoGPT", "Lecture", "Padded", "IgnoreMask", "WholeMask", "TimeFirst"])
+def test_the_program_of_a_violation_calls_the_model_as_it_wants_to_be(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"batch_first": False} if name == "TimeFirst" else {}
+    subject = CallableSubject(model(f"Leaky{name}"), **told)
+    subject.recipe = (f"from foreign import Leaky{name}", "torch.manual_seed(0)", f"model = Leaky{name}()")
+    program = check_subject(subject, only=["causality.forward"])["causality.forward"].program
+    assert program is not None
+    exec(compile(program, "program", "exec"), {})
+    printed = re.search(r"largest difference: ([0-9.e+-]+)", capsys.readouterr().out)
+    assert printed is not None
+    assert float(printed[1]) > 1e-3
 
 
 # What cannot be checked

@@ -61,7 +61,7 @@ class Subject(pytest.Collector):
             probes = [entry["probe"] for entry in supervised(replace(self.order, listing=True))["laws"]]
         except UserError as error:
             self._error = error
-            probes = ["checked"]
+            probes = ["unavailable"]
         for probe in probes:
             yield ProbeItem.from_parent(self, name=probe)
 

@@ -109,6 +109,8 @@ def _built(chosen: Architecture, sizes: Any, seed: int) -> tuple[Mapping[str, An
     given = tiny(defaults, sizes, chosen.model_type)
     if chosen.kind is Kind.CAUSAL and defaults.get("is_decoder") is False:
         given["is_decoder"] = True
+    if chosen.kind is Kind.SEQUENCE_TO_SEQUENCE and defaults.get("decoder_start_token_id") is None:
+        given["decoder_start_token_id"] = 0  # its own loop begins with it
     with torch.device("meta"):  # a setting that was missed would fill the memory
         size = sum(p.numel() for p in model_class(config_class(**given)).parameters())
     if size > MOST:

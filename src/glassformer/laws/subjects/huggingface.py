@@ -122,7 +122,8 @@ class HuggingFaceSubject(ModelSubject):
 
     def _labels(self, labels: Tensor) -> Tensor:
         # A decoder beside an encoder scores logits at i against label i; the others shift, or have nothing to shift.
-        return following(labels) if self.kind is Kind.SEQUENCE_TO_SEQUENCE else labels
+        # Contiguous: the losses of several classes call view on them.
+        return (following(labels) if self.kind is Kind.SEQUENCE_TO_SEQUENCE else labels).contiguous()
 
     def _kept(self, raw: Any) -> Any:
         kept = next((value for name in CACHES if (value := getattr(raw, name, None)) is not None), None)

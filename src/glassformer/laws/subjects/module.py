@@ -40,6 +40,9 @@ IDS = ("input_ids", "ids", "idx", "tokens", "tgt", "x", "input", "inputs")
 IGNORED = -100
 """What laws write where nothing is to be predicted, as torch does."""
 
+KEEPING = ("use_cache", "return_intermediates", "input_not_include_cache")
+"""Flags on which a cache is returned; x-transformers has the latter two, and else expects the whole text beside it."""
+
 TRIED = (12, 8, 4, 2, 1)
 """Lengths that are tried where nothing says how long a text may be."""
 
@@ -141,6 +144,42 @@ class CallableSubject(ModelSubject):
     def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
         return continued(module, ids, count, mask)
 
+    def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
+        ids, n = names["ids"], inputs.ids.shape[1]
+        given = {
+            self.offers[Offer(key)]: self._spelled(Offer(key), name, n) for key, name in names.items() if key != "ids"
+        }
+        for offer, needed in (
+            (Offer.MASK, self._required(Offer.MASK)),
+            (Offer.LABELS, self._required(Offer.LABELS) or (self._scored and not inputs.bare)),
+        ):
+            if needed and offer.value not in names:
+                like = f"torch.ones_like({ids})" if offer is Offer.MASK else ids
+                given[self.offers[offer]] = self._spelled(offer, like, n)
+        if Offer.CACHE.value in names:
+            given |= {flag: "True" for flag in KEEPING if flag in self._parameters}
+        given |= {key: repr(value) for key, value in inputs.options.items()}
+        given |= {key: "...  # as told" for key in self._extra}
+        first = self._turn(ids) if next(iter(self._parameters)) == self._ids else f"{self._ids}={self._turn(ids)}"
+        return f"model({', '.join([first, *(f'{key}={value}' for key, value in given.items())])})"
+
+    def _turn(self, name: str) -> str:
+        return name if self._batch_first else f"{name}.T"
+
+    def _spelled(self, offer: Offer, name: str, n: int) -> str:
+        match offer:
+            case Offer.MASK:
+                return self.convention.spelled.format(mask=name, n=n)
+            case Offer.LABELS if self.offers[offer] in SHIFTED:
+                rest = f"torch.full((len({name}), 1), {self._ignored})"
+                return self._turn(f"torch.cat([{name}[:, 1:], {rest}], 1)")
+            case Offer.SOURCE_MASK if self.offers[offer] in IGNORING:
+                return f"{name} == 0"
+            case Offer.CACHE:
+                return name
+            case _:
+                return self._turn(name)
+
     def _called(self, module: nn.Module, ids: Tensor, given: Mapping[str, Any]) -> Any:
         ids = self._turned(ids)
         if next(iter(self._parameters)) == self._ids:
@@ -178,12 +217,8 @@ class CallableSubject(ModelSubject):
         given[argument] = self.convention.of(mask, inputs.ids.shape[1])
 
     def _keeping(self, cache: Any) -> dict[str, Any]:
-        given: dict[str, Any] = {self.require(Offer.CACHE): cache}
-        # x-transformers returns what it keeps on these words, and else expects the whole text beside the cache.
-        for flag in ("use_cache", "return_intermediates", "input_not_include_cache"):
-            if flag in self._parameters:
-                given[flag] = True
-        return given
+        flags = dict.fromkeys((flag for flag in KEEPING if flag in self._parameters), True)
+        return {self.require(Offer.CACHE): cache, **flags}
 
     # Trials
 
@@ -280,12 +315,29 @@ class CallableSubject(ModelSubject):
         shape = (2, n) if self._batch_first else (n, 2)
         wide = [p for p in parts_of(raw) if isinstance(p, Tensor) and p.ndim == 3 and p.is_floating_point()]
         full = [p for p in wide if p.shape[:2] == shape]
+        self._read(raw)
         if any(p.shape[-1] == self._width for p in full):
             return
         if Offer.LABELS in self._given and any(p.shape[-1] == self._width for p in wide):
             self._scored = self.last_only = n > 1
         elif len(wider := [p for p in full if p.shape[-1] > self._width]) == 1:  # a vocabulary padded to a round number
             self._width = wider[0].shape[-1]
+
+    def _read(self, raw: Any) -> None:
+        """How a program reads the logits and the cache of what a call gave."""
+        if isinstance(getattr(raw, "logits", None), Tensor):
+            return
+        if isinstance(raw, Tensor):
+            self.reading = "out"
+        elif isinstance(raw, Mapping | tuple | list):
+            keys = list(raw) if isinstance(raw, Mapping) else range(len(raw))
+            wide = [
+                k for k in keys if isinstance(raw[k], Tensor) and raw[k].ndim == 3 and raw[k].shape[-1] >= self._width
+            ]
+            self.reading = f"out[{wide[0]!r}]" if wide else self.reading
+            self.keeping = f"out[{list(keys)[-1]!r}]"
+        if not self._batch_first:
+            self.reading += ".transpose(0, 1)"
 
 
 def following(labels: Tensor) -> Tensor:
