@@ -35,6 +35,13 @@ LIMITS: Sequence[Limit] = (
         ),
     ),
     Limit(
+        r"transformers\.models\.rwkv\..*", r"arguments\.mask|generate\.padded|padding\..*",
+        words(
+            "RWKV says when it is given one that attention_mask is unused (modeling_rwkv.py)",
+            "RWKV 收到 attention_mask 时会声明它未被使用（modeling_rwkv.py）",
+        ),
+    ),
+    Limit(
         r"transformers\.models\.reformer\..*", r"prefix\..*|causality\.past|cache\..*",
         words(
             "Reformer hashes and chunks the whole text; with LSH layers a longer text has other buckets "
