@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ...bilingual import same, words
 from ...errors import UserError
 from .places import streams
 from .reading import NO_CHANGES, Aim, Array, Change, Reading, losses, rerun, watch
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)

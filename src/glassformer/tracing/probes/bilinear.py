@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import same, words
 from .places import key_heads
 from .reading import Array, Reading
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ...bilingual import same, words
 from .places import key_heads
 from .ranks import spearman
 from .reading import NO_CHANGES, Aim, Array, Change, Changes, Reading, check_layer, losses, rerun, watch
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)

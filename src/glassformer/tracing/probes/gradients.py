@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import words
 from ...notation import Program, evaluate
 from .places import streams
 from .reading import Array, Reading, next_tokens, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,20 +13,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-Words: TypeAlias = Mapping[str, str]
+from ...bilingual import Words
+
 Cell: TypeAlias = str | int | float | bool | Words | None
 Provenance: TypeAlias = Literal["constructed", "computed", "measured", "sampled"]
 Status: TypeAlias = Literal["definition", "derivation", "intuition", "example"]
-
-
-def words(en: str, zh: str) -> Words:
-    """A text in both languages."""
-    return {"en": en, "zh": zh}
-
-
-def same(text: str) -> Words:
-    """A text that both languages write alike: a symbol, a token."""
-    return {"en": text, "zh": text}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import words
 from ...errors import UserError
 from .places import key_heads, matched
 from .reading import Array, Reading, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 MOST_SIGNS = 20
 """Two to the power of this many sums are enumerated at most."""
