@@ -98,7 +98,8 @@ MODELS = [
         "every row has a gradient", None, "a common slip", MODEL,
         "loss = None if labels is None else self.loss(logits, labels)",
         "loss = None if labels is None else self.loss(logits, labels)\n"
-        "        logits = logits + 1e-3 * (self.embed.weight - self.embed.weight.detach()).sum()", "locality.rows",
+        "        stray = (self.embed.weight - self.embed.weight.detach()).sum()\n"
+        "        logits = logits + stray * torch.arange(logits.shape[-1])", "locality.rows",
     ),
     Mutant(
         "epsilon of the config ignored", 58, "ggml-org/llama.cpp#2373", MODEL, "self.eps = eps", "self.eps = 1e-6",

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
 from decoders import random_decoder
@@ -29,6 +30,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
 
 def small(source: ModuleType, **config: Any) -> CallableSubject:
     """The small decoder, or the small mixture of experts, with what is known of it told."""
+    torch.manual_seed(0)
     if source.__name__.startswith("small_experts"):
         return CallableSubject(source.SmallExperts())
     settings = source.SmallConfig(**config)

@@ -82,9 +82,9 @@ def scored(bench: Bench, ids: Tensor, labels: Tensor, mask: Tensor | None = None
     return evaluate(bench, Inputs(ids=ids, labels=labels, mask=mask), grad=grad)
 
 
-def loss_bound(bench: Bench, logits: Tensor) -> float:
-    """What a loss on ``logits`` may be off by rounding (nats)."""
-    return max(LOSS_ROUNDING, bench.tolerance) * (1 + float(logits.detach().abs().max()))
+def loss_bound(logits: Tensor, moved: float = 0.0) -> float:
+    """What a loss on ``logits``, which differ by up to ``moved`` between two calls, may be off by rounding (nats)."""
+    return LOSS_ROUNDING * (1 + float(logits.detach().abs().max())) + 2 * moved
 
 
 def learning(module: nn.Module) -> dict[str, Tensor]:

@@ -39,7 +39,7 @@ def value(bench: Bench) -> Finding:
     loss = float(reported(outputs))
     kind, smoothing = bench.subject.kind, float(bench.subject.facts.settings.get("smoothing", 0.0))
     expected = float(cross_entropy(outputs.logits, labels, kind, smoothing))
-    bound = loss_bound(bench, outputs.logits)
+    bound = loss_bound(outputs.logits)
     facts: dict[str, Any] = {"loss": loss, "expected": expected, "seed": bench.seed, "length": ids.shape[1]}
     if abs(loss - expected) > bound:
         facts |= _explained(bench, ids, (outputs.logits, labels), (loss, expected), bound)

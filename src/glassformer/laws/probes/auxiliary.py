@@ -33,15 +33,15 @@ def padding(bench: Bench) -> Finding:
     alone = evaluate(bench, Inputs(ids=ids[:, :n], mask=mask[:, :n], labels=short, options=options))
     aux = _auxiliary(alone)
     padded = evaluate(bench, Inputs(ids=ids, mask=mask, labels=labels, options=options))
-    close = bench.tolerance * bench.spread
-    if float((padded.logits[:, :n] - alone.logits).detach().abs().max()) > close:
+    moved = float((padded.logits[:, :n] - alone.logits).detach().abs().max())
+    if moved > bench.tolerance * bench.spread:
         raise NotSupported("the logits themselves depend on the padding", "logits 本身依赖填充")
     measured = abs(_auxiliary(padded) - aux) / max(abs(aux), 1e-300)
     facts = {"auxiliary": aux, "auxiliary_padded": _auxiliary(padded), "columns": COLUMNS, "seed": bench.seed}
     if alone.loss is not None and padded.loss is not None:
         off = abs(float(alone.loss) - float(padded.loss))
         facts |= {"loss": float(alone.loss), "loss_padded": float(padded.loss)}
-        if off > loss_bound(bench, alone.logits):
+        if off > loss_bound(alone.logits, moved):
             measured = max(measured, off)
     return Finding(measured=measured, bound=max(1e-4, bench.tolerance), unit="relative", witness=facts)
 

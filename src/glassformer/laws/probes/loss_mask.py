@@ -38,8 +38,9 @@ def columns(bench: Bench) -> Finding:
         mask = (torch.arange(n + COLUMNS) < n).long().expand(2, -1)
     longer = scored(bench, ids, labels, mask)
     alone = scored(bench, ids[:, :n], labels[:, :n])
-    bound = loss_bound(bench, longer.logits)
-    if float((longer.logits[:, :n] - alone.logits).abs().max()) > bench.tolerance * bench.spread:
+    off = float((longer.logits[:, :n] - alone.logits).abs().max())
+    bound = loss_bound(longer.logits, off)
+    if off > bench.tolerance * bench.spread:
         raise NotSupported("the logits themselves depend on the added columns", "logits 本身依赖新增的列")
     with_, without = float(reported(longer)), float(reported(alone))
     facts = {"columns": COLUMNS, "loss": with_, "loss_without": without, "seed": bench.seed}
@@ -60,7 +61,7 @@ def parts(bench: Bench) -> Finding:
         counts.append(len(aligned(outputs[-1].logits, labels, bench.subject.kind)[1]))
     together, *each = [float(reported(output)) for output in outputs]
     mean = sum(loss * count for loss, count in zip(each, counts[1:], strict=True)) / counts[0]
-    bound = loss_bound(bench, outputs[0].logits)
+    bound = loss_bound(outputs[0].logits)
     facts = {"loss": together, "parts": each, "counts": counts, "seed": bench.seed}
     measured = min(abs(together - mean), abs(together - sum(each)) / counts[0])
     return Finding(measured=measured, bound=bound, unit="nat", witness=facts)
