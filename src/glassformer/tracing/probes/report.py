@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from ...bilingual import Words
+from ...bilingual import Words, words
 
 Cell: TypeAlias = str | int | float | bool | Words | None
 Provenance: TypeAlias = Literal["constructed", "computed", "measured", "sampled"]
