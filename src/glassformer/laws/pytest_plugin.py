@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -k and -m are applied
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the tests of each subject; nothing without the option."""
-    for subject in config.getoption("glassformer_check"):
+    for subject in config.getoption("glassformer_check") or ():
         items += Subject.from_parent(session, name=subject, path=config.rootpath, subject=subject).collect()
 
 

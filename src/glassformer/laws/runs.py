@@ -59,7 +59,7 @@ class Run:
         return sum(call.ids.shape[1] for call in self.calls)
 
 
-def once(ids: Tensor, *, options: Mapping[str, Any] | None = None, **inputs: Tensor | None) -> Run:
+def once(ids: Tensor, *, options: Mapping[str, Any] | None = None, **inputs: Any) -> Run:
     """A run of one call without a cache."""
     return Run(calls=(Inputs(ids=ids, options=options or {}, **inputs),))
 
@@ -134,4 +134,4 @@ def row_of(run: Run, row: int) -> Run:
 def _row(call: Inputs, row: int) -> Inputs:
     given = {each.name: getattr(call, each.name) for each in fields(call)}
     kept = {name: value[row : row + 1] for name, value in given.items() if isinstance(value, Tensor)}
-    return replace(call, **kept)  # pyright: ignore[reportArgumentType]
+    return replace(call, **kept)

@@ -174,7 +174,7 @@ def kind_of(module: nn.Module) -> Kind:
     return Kind.SEQUENCE_TO_SEQUENCE if getattr(config, "is_encoder_decoder", False) else Kind.CAUSAL
 
 
-def _classes(mapping: Mapping[str, Any]) -> set[str]:
+def _classes(mapping: Mapping[Any, Any]) -> set[str]:
     found = (value if isinstance(value, tuple | list) else (value,) for value in mapping.values())
     return {name for names in found for name in names}
 

@@ -95,14 +95,14 @@ def _huggingface(path: Path, config: dict[str, Any], told: Told) -> HuggingFaceS
         )
     transformers = library()
     names = config.get("architectures") or []
-    cls = getattr(transformers, str(names[0]), None) if names else None
+    cls: Any = getattr(transformers, str(names[0]), None) if names else None
     if not (inspect.isclass(cls) and issubclass(cls, transformers.PreTrainedModel)):
         said = names[0] if names else "none"
         raise UserError(
             f"{path} names the class {said}.", f"transformers {transformers.__version__} has none such.", ""
         )
     try:
-        model, info = cls.from_pretrained(
+        model, info = cls.from_pretrained(  # pyright: ignore[reportAttributeAccessIssue]
             str(path), local_files_only=True, trust_remote_code=False, use_safetensors=True, output_loading_info=True
         )
     except Exception as error:
