@@ -283,7 +283,7 @@ class Bench:
         ids, size = self.texts(1), self.subject.facts.vocab_size
         ids = torch.where((ids > 3) & (ids < size - 1), ids, size // 2)
         at = block([0], range(ids.shape[1]))
-        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.tolerance
+        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.single_tolerance
 
     def _effect(self, offer: Offer) -> float:
         """How far ``offer`` moves the last logits, in their standard deviations."""

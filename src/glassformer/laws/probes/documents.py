@@ -28,4 +28,5 @@ def need_documents(bench: Bench) -> None:
 def _numbers_mean_nothing(bench: Bench) -> bool:
     ids = bench.texts(1)
     zero, one = once(ids, segments=torch.zeros_like(ids)), once(ids, segments=torch.ones_like(ids))
-    return bench.test([Claim(left=zero, right=one, left_at=block([0], range(ids.shape[1])))]).kept
+    found = bench.test([Claim(left=zero, right=one, left_at=block([0], range(ids.shape[1])))])
+    return bench.loosened(found).kept

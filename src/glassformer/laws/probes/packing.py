@@ -74,7 +74,7 @@ def _apart_in_one_way(bench: Bench) -> bool:
 
     def apart(**told: Any) -> bool:
         left, right = (once(x, positions=restarted(lengths), **told) for x in (ids, changed))
-        return bench.test([Claim(left=left, right=right, left_at=behind)]).kept
+        return bench.loosened(bench.test([Claim(left=left, right=right, left_at=behind)])).kept
 
     ones = torch.ones_like(ids)
     ways: list[dict[str, Any]] = [{"options": no_cache(bench)}]

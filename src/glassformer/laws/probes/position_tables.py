@@ -35,7 +35,8 @@ def sinusoid(bench: Bench) -> Finding:
         P = table.squeeze()
         if P.ndim == 2 and P.shape[0] >= 4 and P.shape[1] % 2 == 0 and _begins(P[0]):
             P = P[:64].double()
-            P = P[P.abs().amax(1) > 0]  # some keep the row of the pad at zero
+            empty = (P.abs().amax(1) == 0).nonzero()
+            P = P[int(empty.max()) + 1 if len(empty) else 0 :]  # some keep the row of the pad at zero
             G, size = P @ P.T / (P.shape[1] / 2), min(32, P.shape[0] - 1)
             apart = max(float((G.diagonal(k) - G.diagonal(k)[0]).abs().max()) for k in range(size))
             same = float((P[1:] - P[:-1]).abs().amax(1).min())
