@@ -98,7 +98,6 @@ interface LineProps {
 
 /** One line of a derivation: its reason, its formula, and what is told of it. */
 export function Line({ step, number, children }: LineProps) {
-  const { t, pick } = useSpeech();
   return (
     <li class="step">
       <Reason step={step} number={number} />

@@ -3,7 +3,13 @@ import type { ComponentChildren } from "preact";
 import type { DerivationStep } from "../data/types.ts";
 import { useSpeech } from "../state/session.ts";
 
-export function Reason({ step, number, children }: { step: DerivationStep; number: number; children?: ComponentChildren }) {
+interface ReasonProps {
+  step: Pick<DerivationStep, "reason" | "condition">;
+  number: number;
+  children?: ComponentChildren;
+}
+
+export function Reason({ step, number, children }: ReasonProps) {
   const { t, pick } = useSpeech();
   return (
     <p class="reason">
