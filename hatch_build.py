@@ -14,9 +14,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PAGE = Path("src/glassformer/page/bundle/index.html")
+PAGES = (Path("src/glassformer/page/bundle/index.html"), Path("src/glassformer/page/bundle/book.html"))
 FOLDERS = ("build", "src")
-FILES = ("index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts")
+FILES = ("book.html", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts")
 """The sources of the page below web/; web/build/stamp.ts has the same list."""
 
 
@@ -39,9 +39,9 @@ def built_stamp(page: Path) -> str | None:
 
 
 def is_current(root: Path) -> bool:
-    """Whether the built page belongs to the sources; true for a page without sources (a stripped archive)."""
-    built = built_stamp(root / PAGE)
-    return built is not None and (not (root / "web").is_dir() or built == source_stamp(root / "web"))
+    """Whether the built pages belong to the sources; true for pages without sources (a stripped archive)."""
+    built = {built_stamp(root / page) for page in PAGES}
+    return None not in built and (not (root / "web").is_dir() or built == {source_stamp(root / "web")})
 
 
 class CustomBuildHook(BuildHookInterface[Any]):

@@ -52,8 +52,11 @@ function notices(root: string): string {
   return ["This page contains", one("katex"), FONT_NOTICE, one("preact")].join("\n\n").replaceAll("--", "- -");
 }
 
-/** Puts policy, stamp and notices into the finished page; runs after everything has been inlined. */
-export function seal(root: string): Plugin {
+/**
+ * Puts policy, stamp and notices into the finished page `name`; runs after everything has been inlined. `data` are the
+ * marks that whoever fills the page replaces.
+ */
+export function seal(root: string, name: string, data: readonly string[]): Plugin {
   return {
     name: "glassformer:seal",
     enforce: "post",
@@ -61,12 +64,12 @@ export function seal(root: string): Plugin {
     generateBundle: {
       order: "post",
       handler(_options, bundle) {
-        const page = bundle["index.html"];
-        if (page?.type !== "asset") throw new Error("the build made no index.html");
+        const page = bundle[name];
+        if (page?.type !== "asset") throw new Error(`the build made no ${name}`);
         const html = String(page.source);
         const marks = `<meta http-equiv="Content-Security-Policy" content="${policy(html)}">
     <meta name="glassformer-source" content="${stamp(root)}">`;
-        for (const mark of ["<!--GLASSFORMER-CSP-->", "<!--GLASSFORMER-NOTICES-->", "<!--GLASSFORMER-DATA-->"]) {
+        for (const mark of ["<!--GLASSFORMER-CSP-->", "<!--GLASSFORMER-NOTICES-->", ...data]) {
           if (html.split(mark).length !== 2) throw new Error(`the page must hold ${mark} exactly once`);
         }
         page.source = html
@@ -77,22 +80,50 @@ export function seal(root: string): Plugin {
   };
 }
 
+/** Text as JSON that cannot close the block it stands in. */
+function inert(json: unknown): string {
+  return JSON.stringify(json).replace(/[&<>]/g, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+/** The numbers of a fixture as the page holds them; JSON's null stands for minus infinity. */
+function base64(cells: readonly (number | null)[]): string {
+  return Buffer.from(Float64Array.from(cells, (cell) => cell ?? -Infinity).buffer).toString("base64");
+}
+
+function fixture(root: string, name: string): any {
+  return JSON.parse(readFileSync(join(root, "fixtures", name), "utf8"));
+}
+
 /** While developing (`npm run dev`), shows the fixture trace. */
 export function fixtureData(root: string): Plugin {
   return {
     name: "glassformer:fixture",
     apply: "serve",
     transformIndexHtml(html) {
-      const { header, tensors } = JSON.parse(readFileSync(join(root, "fixtures", "toy24.json"), "utf8"));
-      const escape = (text: string): string =>
-        text.replace(/[&<>]/g, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
-      const blocks = Object.entries<number[]>(tensors).map(([key, cells]) => {
-        const numbers = Float64Array.from(cells, (cell) => cell ?? -Infinity);
-        const text = Buffer.from(numbers.buffer).toString("base64");
-        return `<script type="application/octet-stream" data-key="${key}" data-dtype="f8">${text}</script>`;
-      });
-      const json = `<script type="application/json" id="glassformer-header">${escape(JSON.stringify(header))}</script>`;
+      const { header, tensors } = fixture(root, "toy24.json");
+      const blocks = Object.entries<number[]>(tensors).map(
+        ([key, cells]) =>
+          `<script type="application/octet-stream" data-key="${key}" data-dtype="f8">${base64(cells)}</script>`,
+      );
+      const json = `<script type="application/json" id="glassformer-header">${inert(header)}</script>`;
       return html.replace("<!--GLASSFORMER-DATA-->", () => [json, ...blocks].join("\n"));
+    },
+  };
+}
+
+/** The same for the book: its fixture chapters, and the fixture trace as a run in it. */
+export function fixtureBook(root: string): Plugin {
+  return {
+    name: "glassformer:fixture-book",
+    apply: "serve",
+    transformIndexHtml(html) {
+      const { chapters, data } = fixture(root, "book.json");
+      const { header, tensors } = fixture(root, "toy24.json");
+      const blocks = Object.entries<number[]>(tensors).map(([key, cells]) => [key, { dtype: "f8", data: base64(cells) }]);
+      const whole = { ...data, runs: { toy24: { header, tensors: Object.fromEntries(blocks) } } };
+      return html
+        .replace("<!--BOOK-CHAPTERS-->", () => chapters)
+        .replace("<!--BOOK-DATA-->", () => `<script type="application/json" id="book-data">${inert(whole)}</script>`);
     },
   };
 }

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const FOLDERS = ["build", "src"];
-const FILES = ["index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts"];
+const FILES = ["book.html", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts"];
 
 function sourcePaths(root: string): string[] {
   const inside = FOLDERS.flatMap((folder) =>

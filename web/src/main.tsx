@@ -2,12 +2,14 @@
 import "katex/dist/katex.css";
 import "./styles/theme.css";
 import "./styles/base.css";
+import "./styles/run.css";
 import "./styles/layout.css";
 import "./styles/parts.css";
 import "./styles/matrices.css";
 import "./styles/map.css";
 import "./styles/inspector.css";
 import "./styles/sections.css";
+import "./styles/probes.css";
 import "./styles/print.css";
 import { render } from "preact";
 import { App } from "./app.tsx";

@@ -52,8 +52,9 @@ export function numbersAsCsv(session: Session): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-function save(text: string, type: string, name: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+/** Hands `content` to the browser as a file. */
+export function save(content: string | Blob, type: string, name: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

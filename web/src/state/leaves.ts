@@ -37,8 +37,10 @@ export function axisKind([, dimension]: Axis): AxisKind {
 
 /** The texts along an axis: tokens where it runs over positions or the vocabulary, else null. */
 export function axisTexts(session: Session, axis: Axis, labels: string): string[] | null {
+  const given = session.texts?.[axis[1]];
+  if (given) return given.map(picture);
   const kind = axisKind(axis);
-  if (kind === "plain") return null;
+  if (kind === "plain" || session.header.vocabulary.length === 0) return null;
   if (kind === "vocabulary") {
     return Array.from({ length: session.engine.scalar(axis[1]) }, (_, token) => tokenText(session, token, labels));
   }

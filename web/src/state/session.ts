@@ -18,6 +18,8 @@ export interface Session {
   store: Store;
   /** Stops the recomputation under way, where one runs in slices. */
   running: AbortController | null;
+  /** Texts along a dimension where the run itself has none: the words of a worked example. */
+  texts?: Readonly<Record<string, readonly string[]>>;
 }
 
 export const SessionContext = createContext<Session | null>(null);
@@ -28,9 +30,13 @@ export function useSession(): Session {
   return session;
 }
 
-/** What `selector` reads of the state; the view is drawn again when that changes (by `Object.is`). */
+/** What `selector` reads of the page's state; the view is drawn again when that changes (by `Object.is`). */
 export function useStore<T>(selector: (state: State) => T): T {
-  const { store } = useSession();
+  return useStateOf(useSession().store, selector);
+}
+
+/** The same of any store. */
+export function useStateOf<S extends object, T>(store: Store<S>, selector: (state: S) => T): T {
   const [, redraw] = useReducer<number, undefined>((count) => count + 1, 0);
   const latest = useRef(selector);
   latest.current = selector;

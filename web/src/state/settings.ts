@@ -17,7 +17,7 @@ export function remember(name: string, value: string): void {
   }
 }
 
-function recall(name: string): string | null {
+export function recall(name: string): string | null {
   try {
     return localStorage.getItem(PREFIX + name);
   } catch {

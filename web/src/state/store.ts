@@ -9,9 +9,12 @@ export interface Cell {
 }
 
 /** What of the run the middle of the page shows. */
-export type View = "forward" | "gradient" | "update" | "after" | "compare";
+export type View = "forward" | "gradient" | "update" | "after" | "compare" | "probes";
 
-export const VIEWS: readonly View[] = ["forward", "gradient", "update", "after", "compare"];
+export const VIEWS: readonly View[] = ["forward", "gradient", "update", "after", "compare", "probes"];
+
+/** Views that a run without an update has too. */
+export const WITHOUT_UPDATE: ReadonlySet<View> = new Set(["forward", "gradient", "probes"]);
 
 export type Theme = "system" | "light" | "dark";
 
@@ -57,19 +60,19 @@ export interface State {
   printing: boolean;
 }
 
-export class Store {
-  private state: State;
+export class Store<S extends object = State> {
+  private state: S;
   private readonly listeners = new Set<() => void>();
 
-  constructor(initial: State) {
+  constructor(initial: S) {
     this.state = initial;
   }
 
-  get(): State {
+  get(): S {
     return this.state;
   }
 
-  set(change: Partial<State>): void {
+  set(change: Partial<S>): void {
     this.state = { ...this.state, ...change };
     for (const listener of [...this.listeners]) listener();
   }

@@ -1,4 +1,5 @@
 /** A small matrix as numbers in brackets, with its token texts outside; every number is a button. */
+import type { ComponentChildren } from "preact";
 import { select } from "../state/actions.ts";
 import { useMarks } from "../state/marks.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
@@ -78,15 +79,21 @@ function NumberButton({ keyName, flat, text, title, label, first, face }: Number
   );
 }
 
-export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, caption, write }: TableProps) {
-  const { engine } = useSession();
+/** Where a cell of a grid lies, for what is put into it. */
+export interface Place {
+  row: number;
+  column: number;
+  /** Row and column in words; empty where they have no texts. */
+  words: string;
+}
+
+interface GridProps extends Pick<TableProps, "plane" | "rowTexts" | "columnTexts" | "caption"> {
+  cell: (flat: number, place: Place) => ComponentChildren;
+}
+
+/** A matrix between brackets: texts along its sides, in each place what `cell` puts there. */
+export function NumberGrid({ plane, rowTexts, columnTexts, caption, cell }: GridProps) {
   const { t } = useSpeech();
-  useStore((state) => state.version);
-  const wanted = useStore((state) => state.digits);
-  const digits = plane.columns > 4 && wanted > 3 && wanted < 10 ? 3 : wanted;
-  const values = engine.value(keyName);
-  const second = secondKey === undefined ? undefined : engine.value(secondKey);
-  const words = write ?? ((x: number) => short(x, digits));
   const where = (row: number, column: number): string =>
     [rowTexts[row] && `${t("row")} ${rowTexts[row]}`, columnTexts[column] && `${t("column")} ${columnTexts[column]}`]
       .filter(Boolean)
@@ -124,33 +131,11 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
                 </th>
               )}
               {Array.from({ length: plane.columns }, (_, column) => {
-                const flat = plane.flat(row, column);
-                const x = values[flat];
-                const label = `${words(x, flat)}, ${where(row, column) || caption}`;
                 const sides = `${row === 0 ? " top" : ""}${row === plane.rows - 1 ? " bottom" : ""}`;
                 const ends = `${column === 0 ? " left" : ""}${column === plane.columns - 1 ? " right" : ""}`;
                 return (
                   <td class={`cell${sides}${ends}`}>
-                    <NumberButton
-                      keyName={keyName}
-                      flat={flat}
-                      text={words(x, flat)}
-                      title={full(x)}
-                      label={label}
-                      first={row === 0 && column === 0}
-                      face={0}
-                    />
-                    {second !== undefined && secondKey !== undefined && (
-                      <NumberButton
-                        keyName={secondKey}
-                        flat={flat}
-                        text={words(second[flat], flat)}
-                        title={full(second[flat])}
-                        label={`${t("after")}: ${words(second[flat], flat)}, ${where(row, column)}`}
-                        first={false}
-                        face={1}
-                      />
-                    )}
+                    {cell(plane.flat(row, column), { row, column, words: where(row, column) })}
                   </td>
                 );
               })}
@@ -159,5 +144,45 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
         </tbody>
       </table>
     </div>
+  );
+}
+
+export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, caption, write }: TableProps) {
+  const { engine } = useSession();
+  const { t } = useSpeech();
+  useStore((state) => state.version);
+  const wanted = useStore((state) => state.digits);
+  const digits = plane.columns > 4 && wanted > 3 && wanted < 10 ? 3 : wanted;
+  const values = engine.value(keyName);
+  const second = secondKey === undefined ? undefined : engine.value(secondKey);
+  const words = write ?? ((x: number) => short(x, digits));
+  return (
+    <NumberGrid
+      {...{ plane, rowTexts, columnTexts, caption }}
+      cell={(flat, place) => (
+        <>
+          <NumberButton
+            keyName={keyName}
+            flat={flat}
+            text={words(values[flat], flat)}
+            title={full(values[flat])}
+            label={`${words(values[flat], flat)}, ${place.words || caption}`}
+            first={place.row === 0 && place.column === 0}
+            face={0}
+          />
+          {second !== undefined && secondKey !== undefined && (
+            <NumberButton
+              keyName={secondKey}
+              flat={flat}
+              text={words(second[flat], flat)}
+              title={full(second[flat])}
+              label={`${t("after")}: ${words(second[flat], flat)}, ${place.words}`}
+              first={false}
+              face={1}
+            />
+          )}
+        </>
+      )}
+    />
   );
 }

@@ -1,4 +1,5 @@
 /** Derivations that unfold step by step, each step with its reason and, on demand, this run's number. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Derivation, DerivationStep } from "../data/types.ts";
 import { flatOf, indexOf, keyOf } from "../state/keys.ts";
@@ -7,6 +8,7 @@ import { tensorTex } from "../state/symbols.ts";
 import { full, rough } from "../state/text.ts";
 import { Formula, LazyTex } from "./formula.tsx";
 import { Status } from "./status.tsx";
+import { Reason, StepButtons } from "./unfolding.tsx";
 
 /** Values of the last step, to which every step must be equal; empty where the run lacks an operand. */
 function goalOf({ engine }: Session, derivation: Derivation): Float64Array {
@@ -70,21 +72,11 @@ interface StepProps {
 
 function Step({ derivation, step, number, flat, wanted }: StepProps) {
   const { engine } = useSession();
-  const { t, pick } = useSpeech();
+  const { t } = useSpeech();
   useStore((state) => state.version);
   const value = wanted === null ? NaN : engine.evaluate(step.expr, derivation.letters)[flat];
   return (
-    <li class="step">
-      <p class="reason">
-        <span class="step-number digits">{number}</span>
-        {step.condition && (
-          <span class="status status-condition" title={t("conditionMeans")}>
-            {t("conditionTag")}
-          </span>
-        )}{" "}
-        {pick(step.reason)}
-      </p>
-      <Formula tex={step.latex} />
+    <Line step={step} number={number}>
       {wanted !== null && (
         <p class="step-value">
           {t("thisRun")} <b class="digits">{full(value)}</b>
@@ -94,6 +86,23 @@ function Step({ derivation, step, number, flat, wanted }: StepProps) {
           </span>
         </p>
       )}
+    </Line>
+  );
+}
+
+interface LineProps {
+  step: Pick<DerivationStep, "latex" | "reason" | "condition">;
+  number: number;
+  children?: ComponentChildren;
+}
+
+/** One line of a derivation: its reason, its formula, and what is told of it. */
+export function Line({ step, number, children }: LineProps) {
+  return (
+    <li class="step">
+      <Reason step={step} number={number} />
+      <Formula tex={step.latex} />
+      {children}
     </li>
   );
 }
@@ -150,19 +159,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
               />
             ))}
           </ol>
-          {shown < derivation.steps.length && (
-            <p class="derivation-tools">
-              <button type="button" class="primary" onClick={() => show(shown + 1)}>
-                {t("nextStep")}
-              </button>
-              <button type="button" onClick={() => show(derivation.steps.length)}>
-                {t("allSteps")}
-              </button>
-              <span class="quiet small digits">
-                {shown} / {derivation.steps.length}
-              </span>
-            </p>
-          )}
+          <StepButtons shown={shown} count={derivation.steps.length} show={show} />
         </>
       )}
     </article>

@@ -1,91 +1,16 @@
 /** What opens over the page: the LaTeX of a formula, help for the keyboard, what is known about the run. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { remember } from "../state/settings.ts";
 import { picture, rough } from "../state/text.ts";
+import { LatexDialog, Modal } from "./latex.tsx";
 import { Status } from "./status.tsx";
 
-/** A modal dialog; the browser keeps the focus inside and gives it back when it closes. */
 const PACES = { live: "paceLive", deferred: "paceDeferred", recorded: "paceRecorded" } as const;
-
-function Modal({ title, children }: { title: string; children: ComponentChildren }) {
-  const { store } = useSession();
-  const { t } = useSpeech();
-  const place = useRef<HTMLDialogElement>(null);
-  useEffect(() => place.current?.showModal(), []);
-  const close = (): void => place.current?.close();
-  return (
-    <dialog
-      ref={place}
-      aria-label={title}
-      onClose={() => store.set({ dialog: null })}
-      onClick={(event) => {
-        if (event.target === place.current) close();
-      }}
-    >
-      <div class="dialog-body">
-        <header>
-          <h2>{title}</h2>
-          <button type="button" onClick={close}>
-            {t("close")}
-          </button>
-        </header>
-        {children}
-      </div>
-    </dialog>
-  );
-}
-
-/** Copies by whichever way the browser allows; false when it allows none. The field is selected in any case. */
-async function copy(field: HTMLTextAreaElement): Promise<boolean> {
-  field.focus();
-  field.select();
-  try {
-    await navigator.clipboard.writeText(field.value);
-    return true;
-  } catch {
-    field.focus();
-    field.select();
-    try {
-      return document.execCommand("copy");
-    } catch {
-      return false;
-    }
-  }
-}
-
-function Latex({ source }: { source: string }) {
-  const { t } = useSpeech();
-  const field = useRef<HTMLTextAreaElement>(null);
-  const [told, setTold] = useState("");
-  const press = async (): Promise<void> => {
-    if (field.current) setTold((await copy(field.current)) ? t("copied") : t("copyByHand"));
-  };
-  useEffect(() => field.current?.select(), []);
-  return (
-    <Modal title={t("latexTitle")}>
-      <textarea
-        ref={field}
-        readOnly
-        rows={Math.min(10, 2 + Math.ceil(source.length / 60))}
-        value={source}
-        aria-label={t("latexTitle")}
-        spellcheck={false}
-      />
-      <footer>
-        <button type="button" class="primary" onClick={() => void press()}>
-          {t("copy")}
-        </button>
-        <span role="status">{told}</span>
-      </footer>
-    </Modal>
-  );
-}
 
 /** Keys, and what each does (also read by the key handler's tests). */
 const KEYS = [
-  ["1 – 5", "keysViews"],
+  ["1 – 6", "keysViews"],
   ["← ↑ ↓ →", "keysArrows"],
   ["Enter", "keysEnter"],
   ["[  ]", "keysHistory"],
@@ -225,6 +150,6 @@ function About() {
 export function Dialogs() {
   const dialog = useStore((state) => state.dialog);
   if (!dialog) return null;
-  if (dialog.kind === "latex") return <Latex source={dialog.source} />;
+  if (dialog.kind === "latex") return <LatexDialog source={dialog.source} />;
   return dialog.kind === "help" ? <Help /> : <About />;
 }

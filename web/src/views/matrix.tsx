@@ -13,7 +13,8 @@ const MOST_ROWS = 12;
 const MOST_COLUMNS = 12;
 const MOST_CELLS = 100;
 
-function fits(plane: Plane): boolean {
+/** Whether a plane is small enough for its numbers to be written out. */
+export function fits(plane: Plane): boolean {
   return plane.rows <= MOST_ROWS && plane.columns <= MOST_COLUMNS && plane.rows * plane.columns <= MOST_CELLS;
 }
 
@@ -86,24 +87,38 @@ export function Matrix({ keyName, secondKey }: MatrixProps) {
   return missing === undefined ? <Held keyName={keyName} secondKey={secondKey} /> : <Missing keyName={missing} />;
 }
 
-function Held({ keyName, secondKey }: MatrixProps) {
+interface Grid {
+  plane: Plane;
+  rowTexts: string[];
+  columnTexts: string[];
+  caption: string;
+}
+
+/** How the tensor lies in the plane, with the texts along its sides. */
+export function useGrid(keyName: string): Grid {
   const session = useSession();
-  const { t, pick } = useSpeech();
+  const { pick } = useSpeech();
   const labels = useStore((state) => state.labels);
-  useStore((state) => state.version);
   const quantity = session.engine.quantity(splitKey(keyName).id);
   const part = session.structure.partOf.get(quantity.id)?.id ?? quantity.path;
   const shape = session.engine.shape(keyName);
   const head = useStore((state) => placeIn(session, quantity, shape, state.heads[part] ?? 0));
-  const write = useWriter(quantity);
   const plane = planeOf(quantity, shape, head);
-  const common = {
+  return {
     plane,
     rowTexts: texts(session, plane.rowAxis, plane.rows, labels),
     columnTexts: texts(session, plane.columnAxis, plane.columns, labels),
     caption: `${pick(quantity)} ${keyName}`,
-    write,
   };
+}
+
+function Held({ keyName, secondKey }: MatrixProps) {
+  const session = useSession();
+  const { t } = useSpeech();
+  useStore((state) => state.version);
+  const quantity = session.engine.quantity(splitKey(keyName).id);
+  const common = { ...useGrid(keyName), write: useWriter(quantity) };
+  const { plane } = common;
   const zero = splitKey(keyName).face === "grad" && session.header.witnesses[quantity.id]?.zero_in_theory;
   const note = zero ? <p class="zero small">{t("zeroTensor")}</p> : null;
   if (fits(plane))
