@@ -33,6 +33,7 @@ CORE = {
     "rich",
     "tomli_w",
     "zstandard",
+    "markdown_it",
 }
 """The run-time dependencies of pyproject.toml; pydantic_core is the part of pydantic that has its errors."""
 

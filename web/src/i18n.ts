@@ -396,6 +396,4 @@ export function inWords(language: Language, [en, zh]: readonly [en: string, zh: 
   });
 }
 
-export function pick(language: Language, text: Bilingual): string {
-  return text[language];
-}
+export const pick = (language: Language, text: Bilingual): string => text[language];

@@ -59,7 +59,7 @@ def _recorded_mask() -> list[list[bool]]:
         return value
 
     model = Decoder(full_config())
-    model(torch.arange(7)[None], say=say)  # pyright: ignore[reportArgumentType]
+    model(torch.arange(7)[None], say=say)
     scores = next(value for name, value in heard.items() if name.endswith("attn.S"))
     return (scores[0, 0] > -torch.inf).tolist()
 

@@ -22,12 +22,12 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 
 _STYLE = """
 body{font:16px/1.6 Georgia,"Noto Serif CJK SC","Songti SC",serif;max-width:46em;
-margin:2em auto;padding:0 1em;color:#111;background:#fff}
-h1{font-size:1.5em}h2{font-size:1.1em;margin-top:2em}.of{color:#555;font-weight:normal}
+margin:2em auto;padding:0 1em;color:black;background:white}
+h1{font-size:1.5em}h2{font-size:1.1em;margin-top:2em}.of{color:dimgray;font-weight:normal}
 .row{display:flex;flex-wrap:wrap;gap:1.2em;align-items:center;margin:.6em 0}
 table{border-collapse:collapse;border-left:2px solid;border-right:2px solid;border-radius:6px;display:inline-table}
 td{padding:.15em .6em;text-align:right;font-variant-numeric:tabular-nums;min-width:1.6em;height:1.4em}
-.blank td{border:1px dotted #999}ol{padding-left:1.4em}section{break-inside:avoid}.answers{break-before:page}
+.blank td{border:1px dotted gray}ol{padding-left:1.4em}section{break-inside:avoid}.answers{break-before:page}
 """
 
 

@@ -108,7 +108,7 @@ SCORES_BACK = Compute(
             quantity("power", r"e^{s}", "powers of e of the scores", "分数的指数", Kind.INPUT, "power[j]"),
             quantity("back_A", r"\bar a", "gradient of the coefficients", "系数的梯度", Kind.INPUT, "back_A[j]"),
             quantity("A", "a", "coefficients", "系数", Kind.COEFFICIENT, "A[j] = power[j]/sum(power[m] for m in n_k)"),
-            quantity("average", r"\sum a\bar a", "weighted mean", "加权平均", Kind.INTERMEDIATE, """
+            quantity("average", r"\mu", "weighted mean", "加权平均", Kind.INTERMEDIATE, """
             average = sum(A[j]*back_A[j] for j in n_k)
             """),
             quantity("back_S", r"\bar s", "gradient of the scores", "分数的梯度", Kind.GRADIENT, """
