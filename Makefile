@@ -7,6 +7,7 @@
 #   make test-mutants  a hundred random slips in the model, each must be caught (a quarter of an hour or more)
 #   make lint        style and types
 #   make page        build the page from web/ (needs Node 20 or newer)
+#   make book        the notes as one interactive file, build/book.html
 #   make wheel       sdist and wheel into dist/
 #   make clean       remove what was built; make clean-all removes .venv and node_modules too
 #
@@ -39,7 +40,7 @@ CHROMIUM ?= $(firstword $(wildcard /usr/bin/chromium /usr/bin/chromium-browser /
 # NumPy evaluates many small matrices: more than one BLAS thread only spins, and on a busy machine costs tenfold.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-full test-mutants test-all lint page page-if-node web-test browser wheel clean clean-all
+.PHONY: help demo test test-full test-mutants test-all lint page page-if-node web-test browser book wheel clean clean-all
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
@@ -142,6 +143,10 @@ demo: $(DONE)/package page $(PLAYS)
 	@echo; echo "Three pages to open in a browser, offline:"; echo "  $(DEMO)/toy24.html    24 parameters, every number to edit"
 	@echo "  $(DEMO)/clinic.html   a model of a language whose probabilities are known"
 	@echo "  $(DEMO)/plays.html    a model of 38 plays, one sentence"
+
+book: $(DONE)/package page
+	@mkdir -p build
+	$(BIN)/glassformer book --out build/book.html --force
 
 wheel: $(DONE)/dev page
 	$(BIN)/python -m build --no-isolation --outdir dist

@@ -157,7 +157,13 @@ def kind_of(module: nn.Module) -> Kind:
     config: Any = module.config
     name, model_type = type(module).__name__, str(config.model_type)
     masked = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if name in _classes(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES):
+    beside_an_encoder = bool(getattr(config, "is_encoder_decoder", False))
+    if name in _classes(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES) and not beside_an_encoder:
+        # Listed there are also decoders that read sound: text alone is no source of theirs.
+        raise UserError(
+            f"{name} reads something beside text.", "Its source is no row of tokens.", "Check its language model alone."
+        )
+    if beside_an_encoder:
         return Kind.SEQUENCE_TO_SEQUENCE
     if name in _classes(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         told = bool(getattr(config, "is_decoder", True)) and model_type not in BOTH_WAYS
