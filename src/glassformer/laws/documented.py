@@ -49,6 +49,22 @@ LIMITS: Sequence[Limit] = (
             "Reformer 对整段文本做哈希与分块；LSH 层在更长文本中分桶不同（transformers 文档：Reformer，LSH 自注意力）",
         ),
     ),
+    Limit(
+        r"transformers\.models\.jetmoe\..*", r"heads\.groups",
+        words(
+            "JetMoE's query heads are experts chosen per token; keys are repeated once for each of them, in that order "
+            "(modeling_jetmoe.py, JetMoeAttention: key_states.repeat(1, self.top_k, 1, 1))",
+            "JetMoE 的查询头是逐词元选出的专家，键按专家依次整组重复"
+            "（modeling_jetmoe.py，JetMoeAttention：key_states.repeat(1, self.top_k, 1, 1)）",
+        ),
+    ),
+    Limit(
+        r"transformers\.models\.hrm_text\..*", r"gradient\.(differences|descent)",
+        words(
+            "HRM sends gradients through its last cycles only (modeling_hrm_text.py: torch.no_grad() below grad_threshold)",
+            "HRM 只让梯度穿过最后几个循环（modeling_hrm_text.py：grad_threshold 之前用 torch.no_grad()）",
+        ),
+    ),
 )  # fmt: skip
 """Kept short on purpose: what is documented nowhere is a violation."""
 
