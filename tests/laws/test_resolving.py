@@ -153,5 +153,6 @@ def test_nearly_every_architecture_can_be_built_small() -> None:
         try:
             tiny_subject(each.cls)
         except UserError as error:
-            failed[each.cls] = error.context
+            if "something beside text" not in error.fact:
+                failed[each.cls] = error.context
     assert len(failed) <= len(architectures()) // 10, failed

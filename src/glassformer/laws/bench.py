@@ -95,9 +95,6 @@ class Bench:
         wanted = {
             1,
             2,
-            3,
-            5,
-            9,
             self.length,
             17,
             33,
