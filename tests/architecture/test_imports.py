@@ -47,7 +47,13 @@ LIGHT = {
 TERMINAL = {"typer", "rich"}
 """Libraries of the command line alone."""
 
-EXCEPTIONS = {"model/shapes.py": {"jaxtyping"}}
+EXCEPTIONS = {
+    "model/shapes.py": {"jaxtyping"},
+    "laws/pytest_plugin.py": {"pytest"},
+    "laws/subjects/architectures.py": {"transformers"},
+    "laws/subjects/huggingface.py": {"transformers"},
+    "laws/subjects/resolve.py": {"transformers"},
+}
 """Modules that import something else where it is installed, and do without where it is not."""
 
 

@@ -7,7 +7,7 @@ from mutants import Mutant
 FILE = "small_decoder.py"
 TRIANGLE = "allowed = j <= i\n"
 KEPT = "kept = (k, v)\n        k = k.repeat"
-ALLOWED = "allowed = self.allowed(mask, past, n, segments)"
+ALLOWED = "allowed = self.allowed(mask, past, n, segments, key_positions)"
 FILL = "scores = scores.masked_fill(~allowed[:, None], torch.finfo(x.dtype).min)"
 
 MUTANTS = [

@@ -42,6 +42,22 @@ class SmallOutput:
     past_key_values: list[Any] | None
 
 
+class SmallCache(list[Any]):
+    """Keys and values ``(b, h, n, c)`` of each layer."""
+
+    def reorder_cache(self, rows: Tensor) -> None:
+        self[:] = [(k[rows], v[rows]) for k, v in self]
+
+    def batch_repeat_interleave(self, times: int) -> None:
+        self[:] = [(k.repeat_interleave(times, 0), v.repeat_interleave(times, 0)) for k, v in self]
+
+    def crop(self, length: int) -> None:
+        self[:] = [(k[:, :, :length], v[:, :, :length]) for k, v in self]
+
+    def join(self, other: SmallCache) -> None:
+        raise ValueError("what stands in the second cache was read from position 0, and read nothing of the first")
+
+
 class RMSNorm(nn.Module):
     def __init__(self, d: int, eps: float) -> None:
         super().__init__()
@@ -163,7 +179,7 @@ class SmallDecoder(nn.Module):
             x = x + self.place(positions)
         x = F.dropout(x, self.config.dropout, self.training)
         allowed = self.allowed(mask, past, n, segments, key_positions)
-        kept = []
+        kept = SmallCache()
         for layer, block in enumerate(self.blocks):
             earlier = past_key_values[layer] if past_key_values else None
             if self.config.checkpointing and self.training:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,8 @@ EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
 LENGTH = 12
+
+T = TypeVar("T")
 
 WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
@@ -58,9 +60,11 @@ class Bench:
         self.gain = 1.0
         self._cached: list[tuple[Run, Tensor]] = []
         self._effects: dict[Offer, float] = {}
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
         self.factor = amplified(self.module, self._telling)
+        if not bool(torch.isfinite(self.logits(once(self.texts(1)))).any()):
+            raise NotSupported("every logit is NaN or infinite", "所有 logits 都是 NaN 或无穷")
 
     # Texts
 
@@ -137,7 +141,9 @@ class Bench:
     def mode(self, run: Run) -> Iterator[None]:
         """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
-            torch.manual_seed(run.seed)
+            torch.default_generator.manual_seed(
+                run.seed
+            )  # torch.manual_seed looks for GPUs, for longer than a small forward
             self.module.train(run.training)
             if run.gain != self.gain:
                 scale(self.module, run.gain / self.gain)
@@ -180,7 +186,15 @@ class Bench:
     @property
     def tolerance(self) -> float:
         """What two runs may differ by, in standard deviations of the logits."""
-        return max(FLOOR[self.dtype], SLACK * self.noise)
+        return max(FLOOR[self.dtype], SLACK * self.noise) if self.steady else FLOOR[self.dtype]
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether two equal calls agree. Where not, their difference would be taken for rounding, and hide everything."""
+        ids = self.texts(2)
+        left, right = self.logits(once(ids)), self.logits(once(ids))
+        apart = torch.where(left == right, 0.0, (left - right).abs()).max()
+        return bool(apart <= FLOOR[self.dtype] * left.std())
 
     @cached_property
     def rows_apart(self) -> bool:
@@ -206,8 +220,13 @@ class Bench:
         spread = finding.witness["logit_standard_deviation"]
         return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
 
-    def test(self, claims: Iterable[Claim], **witness: Any) -> Finding:
-        """The worst of ``claims``. Raises ``NotSupported`` when there is none."""
+    def test(self, claims: Iterable[Claim], *, unsteady: bool = False, **witness: Any) -> Finding:
+        """The worst of ``claims``. Raises ``NotSupported`` when there is none.
+
+        Only claims about steadiness itself are put to the test ``unsteady``, on a model whose equal calls differ.
+        """
+        if not (unsteady or self.steady):
+            raise NotSupported("two equal calls differ (see determinism)", "两次相同的调用结果不同（见 determinism）")
         worst: Finding | None = None
         for claim in claims:
             finding = self._tested(claim, witness)
@@ -242,7 +261,7 @@ class Bench:
         if self._effects[offer] < EFFECT:
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
 
-    def known(self, question: str, answer: Callable[[], bool]) -> bool:
+    def known(self, question: str, answer: Callable[[], T]) -> T:
         """What ``answer`` gave the first time that ``question`` was asked."""
         if question not in self._known:
             self._known[question] = answer()

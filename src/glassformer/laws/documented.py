@@ -26,6 +26,22 @@ class Limit:
 
 LIMITS: Sequence[Limit] = (
     Limit(
+        r"transformers\.models\..*", r"packing\.(positions-with-ones-mask|cache)",
+        words(
+            "transformers honours restarted positions only without a mask and without a cache: masking_utils.py, "
+            "_preprocess_mask_arguments: “only if the 2D attention mask is explicitly None, and we don't have cache”",
+            "transformers 仅在不给掩码、也不用缓存时才按重新开始的位置隔离文档（masking_utils.py，"
+            "_preprocess_mask_arguments：“only if the 2D attention mask is explicitly None, and we don't have cache”）",
+        ),
+    ),
+    Limit(
+        r"transformers\.models\.rwkv\..*", r"arguments\.mask|generate\.padded|padding\..*",
+        words(
+            "RWKV says when it is given one that attention_mask is unused (modeling_rwkv.py)",
+            "RWKV 收到 attention_mask 时会声明它未被使用（modeling_rwkv.py）",
+        ),
+    ),
+    Limit(
         r"transformers\.models\.reformer\..*", r"prefix\..*|causality\.past|cache\..*",
         words(
             "Reformer hashes and chunks the whole text; with LSH layers a longer text has other buckets "

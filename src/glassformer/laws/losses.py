@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -50,14 +50,21 @@ def evaluate(
     grad: bool = False,
     training: bool = False,
     gain: float = 1.0,
+    seed: int = 0,
 ) -> Outputs:
     """One call of the bench's model, or of ``module`` in its place; counted."""
-    run = Run(calls=(call,), grad=grad, training=training, gain=gain)
+    run = Run(calls=(call,), grad=grad, training=training, gain=gain, seed=seed)
     with bench.mode(run):
         if module is not None:
             module.train(training)
         bench.spent.forwards += 1
-        return bench.subject.call(bench.module if module is None else module, bench.fitted(call))
+        return bench.subject.call(bench.module if module is None else module, _whole(bench.fitted(call)))
+
+
+def _whole(call: Inputs) -> Inputs:
+    """``call`` with its tensors laid out one after another: whether code needs that is for another law."""
+    tensors = {name: value for name in call.__slots__ if isinstance(value := getattr(call, name), Tensor)}
+    return replace(call, **{name: value.contiguous() for name, value in tensors.items()})
 
 
 def reported(outputs: Outputs) -> Tensor:
@@ -69,10 +76,10 @@ def reported(outputs: Outputs) -> Tensor:
     return outputs.loss.reshape(())
 
 
-def scored(bench: Bench, ids: Tensor, labels: Tensor, *, grad: bool = False, **inputs: Tensor) -> Outputs:
+def scored(bench: Bench, ids: Tensor, labels: Tensor, mask: Tensor | None = None, *, grad: bool = False) -> Outputs:
     """A call with labels. Raises ``NotSupported`` where the model takes none."""
     bench.subject.require(Offer.LABELS)
-    return evaluate(bench, Inputs(ids=ids, labels=labels, **inputs), grad=grad)
+    return evaluate(bench, Inputs(ids=ids, labels=labels, mask=mask), grad=grad)
 
 
 def loss_bound(bench: Bench, logits: Tensor) -> float:

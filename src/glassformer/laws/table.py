@@ -9,16 +9,19 @@ from .probes.arguments import ARGUMENTS
 from .probes.auxiliary import AUXILIARY
 from .probes.batch import BATCH
 from .probes.cache import CACHE
+from .probes.cache_algebra import CACHE_ALGEBRA
 from .probes.causality import CAUSALITY
 from .probes.chat_ids import CHAT_IDS
 from .probes.clip import CLIP
 from .probes.control_tokens import CONTROL_TOKENS
 from .probes.cross_attention import CROSS_ATTENTION
+from .probes.data import DATA
 from .probes.determinism import DETERMINISM
 from .probes.distribution import DISTRIBUTION
 from .probes.flags import FLAGS
 from .probes.generate import GENERATE
 from .probes.gradient import GRADIENT
+from .probes.heads import HEADS
 from .probes.initial_loss import INITIAL_LOSS
 from .probes.loading import LOADING
 from .probes.locality import LOCALITY
@@ -31,6 +34,7 @@ from .probes.positions import POSITIONS
 from .probes.precision import PRECISION
 from .probes.prefix import PREFIX
 from .probes.recompute import RECOMPUTE
+from .probes.resume import RESUME
 from .probes.rows import ROWS
 from .probes.rules import RULES
 from .probes.score import SCORE
@@ -49,6 +53,7 @@ LAWS: tuple[Law, ...] = (
     PACKING,
     POSITIONS,
     NORM,
+    HEADS,
     FLAGS,
     DETERMINISM,
     MASKED_ROWS,
@@ -57,6 +62,7 @@ LAWS: tuple[Law, ...] = (
     PRECISION,
     INITIAL_LOSS,
     CACHE,
+    CACHE_ALGEBRA,
     GENERATE,
     SCORE,
     RULES,
@@ -75,6 +81,8 @@ LAWS: tuple[Law, ...] = (
     TOKENIZER,
     CONTROL_TOKENS,
     CHAT_IDS,
+    DATA,
     LOADING,
+    RESUME,
     ARGUMENTS,
 )

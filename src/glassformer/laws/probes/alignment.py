@@ -12,7 +12,7 @@ from torch.nn import functional
 from ...bilingual import words
 from ..bench import Bench
 from ..law import Family, Law, Probe
-from ..losses import IGNORED, aligned, cross_entropy, loss_bound, reported, scored
+from ..losses import IGNORED, aligned, cross_entropy, learning, loss_bound, reported, scored
 from ..subjects.base import Kind
 from ..subjects.training import Loss
 from ..verdict import Finding, NotSupported
@@ -68,7 +68,19 @@ def _explained(
     if 0 < share < 1 and abs((1 - share) * other + share * uniform - second) <= bound:
         return {"explained": f"smoothed by {share:.3g}"}
     like = [name for name, wrong in WRONG.items() if abs(float(wrong(logits.double(), labels)) - loss) <= bound]
+    if not like and not _from_logits(bench, ids, labels):
+        raise NotSupported("the loss is not made from the logits that are returned", "损失并非由返回的 logits 算出")
     return {"as_if": like[0]} if like else {}
+
+
+def _from_logits(bench: Bench, ids: Tensor, labels: Tensor) -> bool:
+    """Whether the loss hangs on the logits that are returned: some models score further predictions beside them."""
+    learning(bench.module)
+    outputs = scored(bench, ids, labels, grad=True)
+    loss = reported(outputs)
+    if not (loss.requires_grad and outputs.logits.requires_grad):
+        return False
+    return torch.autograd.grad(loss, outputs.logits, allow_unused=True)[0] is not None
 
 
 def _per_token(logits: Tensor, labels: Tensor) -> Tensor:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import torch
+from torch import Tensor
 
 from ...bilingual import words
 from ..bench import EFFECT, Bench
@@ -26,37 +28,44 @@ def unknown(bench: Bench) -> Finding:
         return Finding(measured=0.0, bound=0.0, unit="arguments swallowed", witness=facts)
     if bench.subject.kind is Kind.SEQUENCE_TO_SEQUENCE:
         raise NotSupported("a model with a source is not called by hand", "带源文本的模型不作手动调用")
-    ids, swallowed = bench.texts(1), []
+    ids = bench.texts(1)
     with torch.no_grad():
         bench.module(ids)  # so that what raises below is the argument
-        bench.spent.forwards += 1
-        for name in MISSPELT:
-            bench.spent.forwards += 1
-            try:
-                bench.module(ids, **{name: None if name == "lables" else torch.ones_like(ids)})
-            except Exception:  # noqa: BLE001 - whatever it raises, it did not swallow
-                continue
-            swallowed.append(name)
+    bench.spent.forwards += 1 + len(MISSPELT)
+    swallowed = [name for name in MISSPELT if _takes(bench, ids, name)]
     return Finding(
         measured=float(len(swallowed)), bound=0.0, unit="arguments swallowed", witness={**facts, "swallowed": swallowed}
     )
 
 
+def _takes(bench: Bench, ids: Tensor, name: str) -> bool:
+    try:
+        with torch.no_grad():
+            bench.module(ids, **{name: torch.ones_like(ids)})
+    except Exception:  # noqa: BLE001 - whatever it raises, it did not swallow
+        return False
+    return True
+
+
 def mask(bench: Bench) -> Finding:
-    """Masking all earlier tokens moves the last logits, where those tokens do."""
+    """Masking all tokens between the first and the last moves the last logits, where those tokens do."""
     argument = bench.subject.require(Offer.MASK)
     if bench.subject.kind is Kind.SEQUENCE_TO_SEQUENCE:
         raise NotSupported("the mask belongs to the source", "掩码属于源文本")
     ids = bench.texts(2)
     n = ids.shape[1]
+    if n < 3:
+        raise NotSupported("the context is too short", "上下文太短")
     changed = ids.clone()
-    changed[:, :-1] = bench.other(ids)[:, :-1]
+    changed[:, 1:-1] = bench.other(ids)[:, 1:-1]
     plain = bench.logits(once(ids))[:, -1]
     if float((bench.logits(once(changed))[:, -1] - plain).abs().max()) < EFFECT * bench.spread:
         raise NotApplicable("earlier tokens have no effect", "之前的词元没有影响")
-    only_last = (torch.arange(n) == n - 1).long().expand(2, -1)
-    masked = evaluate(bench, Inputs(ids=ids, mask=only_last)).logits.detach().double()[:, -1]
+    ends = (torch.arange(n) % (n - 1) == 0).long().expand(2, -1)  # the first stays: no row is without a key
+    masked = evaluate(bench, Inputs(ids=ids, mask=ends)).logits.detach().double()[:, -1]
     moved = float((masked - plain).abs().max())
+    if not math.isfinite(moved):
+        raise NotSupported("masked logits are no numbers", "掩码后的 logits 不是数")
     facts = {"argument": argument, "length": n, "seed": bench.seed}
     return Finding(measured=moved, bound=EFFECT * bench.spread, at_least=True, witness=facts)
 

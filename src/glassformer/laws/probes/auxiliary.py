@@ -19,7 +19,7 @@ SWITCHES = ("output_router_logits", "output_router_probs", "return_aux_loss")
 
 def padding(bench: Bench) -> Finding:
     """Masked columns on the right move neither the auxiliary loss nor the loss."""
-    bench.need(Offer.MASK)
+    bench.need_mask()
     n = bench.length - COLUMNS
     if n < 3:
         raise NotSupported("the context is too short", "上下文太短")

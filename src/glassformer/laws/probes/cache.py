@@ -26,9 +26,16 @@ def _chunking(cut: Callable[[int], Sequence[int]]) -> Callable[[Bench], Finding]
     def run(bench: Bench) -> Finding:
         causal_only(bench)
         bench.need(Offer.CACHE)
-        return bench.test([_agrees(bench, bench.lengths()[-1], cut(bench.lengths()[-1]))])
+        n = _length(bench)
+        return bench.test([_agrees(bench, n, cut(n))])
 
     return run
+
+
+def _length(bench: Bench) -> int:
+    """The usual length, or one that runs past the model's window; ``cache.long`` goes further."""
+    window = bench.subject.facts.settings.get("window") or 0
+    return max(n for n in bench.lengths() if n <= max(bench.length, window + 3))
 
 
 def one_by_one(n: int) -> Sequence[int]:

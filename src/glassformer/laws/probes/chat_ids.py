@@ -49,10 +49,10 @@ def begin(subject: Tokenizer) -> Finding:
     chat = _chat(subject)
     if chat.begin is None:
         raise NotApplicable("conversations have no BOS here", "此处对话没有 BOS")
-    ways = {"training": chat.training, "serving": chat.serving}
+    ways = {"training": chat.training} | ({} if chat.serving is None else {"serving": chat.serving})
     wrong = []
     for name, way in ways.items():
-        for messages in CONVERSATIONS if way is not None else ():
+        for messages in CONVERSATIONS:
             ids = [int(id) for id in way(messages[:-1] if name == "serving" else messages)]
             if ids[:1] != [chat.begin] or ids.count(chat.begin) != 1:
                 wrong.append({"way": name, "begin": chat.begin, "count": ids.count(chat.begin), "ids": ids[:8]})

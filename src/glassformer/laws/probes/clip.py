@@ -20,7 +20,7 @@ ROUNDING = 1e-4
 def drawn(seed: int = 0) -> dict[str, torch.Tensor]:
     """Gradients of unequal shapes and sizes, in float32 as trainers have them."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = {"embed": (11, 4), "block.weight": (4, 6), "block.bias": (6,), "gain": ()}
+    shapes = {"embed": (11, 4), "weight": (4, 6), "bias": (6,), "gain": ()}
     return {
         name: 10 ** float(k - 1) * torch.randn(shape, generator=generator)
         for k, (name, shape) in enumerate(shapes.items())

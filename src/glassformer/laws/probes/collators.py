@@ -40,8 +40,9 @@ def made(collator: Collator) -> Made:
     ids, labels = (torch.as_tensor(batch[name]).long() for name in ("input_ids", "labels"))
     if ids.ndim == 1:
         ids, labels = ids[None], labels[None]
-    if not collator.shift:  # back to where the token stands: the first has nothing before it that could predict it
-        labels = torch.cat([torch.full_like(labels[:, :1], IGNORED), labels[:, :-1]], 1)
+    if not collator.shift:  # back to where the token stands; the last target of a row stands beside all inputs
+        last = torch.where(labels[:, -1:] == IGNORED, collator.pad, labels[:, -1:])
+        ids, labels = torch.cat([ids, last], 1), torch.cat([torch.full_like(labels[:, :1], IGNORED), labels], 1)
     return Made(ids, labels, [_found(ids, document) for document in documents(collator)])
 
 
@@ -51,10 +52,6 @@ def _found(ids: Tensor, document: list[int]) -> tuple[int, int, int]:
         for first in range(ids.shape[1] - len(document) + 1):
             if torch.equal(ids[row, first : first + len(document)], wanted):
                 return row, first, first + len(document)
-        # Where labels are what comes next already, the last token of a row may be a target alone.
-        first = ids.shape[1] - len(document) + 1
-        if first >= 0 and torch.equal(ids[row, first:], wanted[:-1]):
-            return row, first, first + len(document) - 1
     raise NotSupported("a document of the batch was not found in input_ids", "在 input_ids 中没有找到某个文档")
 
 
@@ -79,8 +76,6 @@ def score_tokens_alone(collator: Collator) -> Finding:
 def score_every_end(collator: Collator) -> Finding:
     """The end of each document is a target, even where padding has the same id."""
     batch = made(collator)
-    if not collator.shift and any(int(batch.ids[row, last - 1]) != collator.eos for row, _, last in batch.spans):
-        raise NotSupported("the last token of a row is a target alone", "行末词元只作为目标")
     missing = torch.zeros_like(batch.ids, dtype=torch.bool)
     for row, _, last in batch.spans:
         missing[row, last - 1] = int(batch.labels[row, last - 1]) != collator.eos

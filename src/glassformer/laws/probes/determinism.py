@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
@@ -16,7 +18,8 @@ def twice(bench: Bench) -> Finding:
     ids = bench.texts(2, seed=61)
     at = block(range(2), range(ids.shape[1]))
     left = once(ids)
-    return bench.test([Claim(left=left, right=with_(once(ids), seed=1), left_at=at, facts={"random_seeds": [0, 1]})])
+    claim = Claim(left=left, right=with_(once(ids), seed=1), left_at=at, facts={"random_seeds": [0, 1]})
+    return bench.test([claim], unsteady=True)
 
 
 def history(bench: Bench) -> Finding:
@@ -36,7 +39,16 @@ def history(bench: Bench) -> Finding:
     claim = Claim(
         left=first, right=last, left_at=block([0], range(ids.shape[1])), facts={"calls_between": len(between)}
     )
-    return bench.test([claim])
+    return bench.test([claim], unsteady=True)
+
+
+def weights(bench: Bench) -> Finding:
+    """The parameters before and after a call, bit by bit."""
+    before = {name: p.detach().clone() for name, p in bench.module.named_parameters()}
+    bench.logits(once(bench.texts(1, seed=65)))
+    changed = [name for name, p in bench.module.named_parameters() if not torch.equal(p, before[name])]
+    witness = {"changed_parameters": changed[:5], "seed": bench.seed}
+    return Finding(measured=float(len(changed)), bound=0.0, unit="parameter", witness=witness)
 
 
 DETERMINISM = Law(
@@ -55,5 +67,6 @@ DETERMINISM = Law(
     probes=(
         Probe(id="determinism.twice", does=words("two calls", "两次调用"), run=twice),
         Probe(id="determinism.history", does=words("before and after other texts", "在其他文本前后"), run=history),
+        Probe(id="determinism.weights", does=words("a call changes no parameter", "调用不改变参数"), run=weights),
     ),
 )

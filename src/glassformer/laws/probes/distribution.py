@@ -43,7 +43,7 @@ def large(bench: Bench) -> Finding:
             raise NotSupported("the logits overflow under large weights", "权重放大后 logits 溢出")
         if top >= SIZE:
             break
-        gain *= max(2.0, min(64.0, 1.1 * SIZE / top))
+        gain *= 2.0 ** math.ceil(math.log2(max(2.0, min(64.0, 1.1 * SIZE / max(top, 1e-9)))))  # undone without rounding
     assert outputs is not None
     top, loss = float(outputs.logits.abs().max()), float(reported(outputs))
     if top < SIZE:

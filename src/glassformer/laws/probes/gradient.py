@@ -29,15 +29,15 @@ from ..subjects.training import Loss
 from ..verdict import Finding, NotSupported
 from . import loss_functions
 
-STEPS = (1e-5, 1e-3)
-"""Steps of the differences, in units of each parameter's root mean square; the second for models that compute in
+STEPS = (1e-5, 1e-4, 1e-3)
+"""Steps of the differences, in units of each parameter's root mean square; the larger ones for models that compute in
 float32 whatever they are asked, whose rounding swamps the first."""
 
 SHARP = 1e-6
 """What a directional derivative may be off, in units of the sum of all parameters' shares in it."""
 
-SMOOTH = 1e-2
-"""Where the differences of two steps are further apart than this, they say nothing."""
+CLEAR, SMOOTH = 1e-4, 3e-2
+"""From how little doubt about a difference a larger step is not tried; from how much it says nothing."""
 
 SHARES = "share of the derivative"
 
@@ -56,27 +56,44 @@ def _sizes(bench: Bench, gradients: Gradients, seed: int) -> dict[str, Tensor]:
     return {name: step * min(1.0, usual / max(shares[name], 1e-300)) for name, step in direction.items()}
 
 
-def slope(bench: Bench, objective: Objective, direction: Gradients, step: float) -> float:
-    """The central difference of the loss along ``direction``."""
-    with moved(bench, direction, step):
-        above = float(objective.value())
-    with moved(bench, direction, -step):
-        below = float(objective.value())
-    return (above - below) / (2 * step)
+def slopes(bench: Bench, objective: Objective, direction: Gradients, step: float, here: float) -> tuple[float, float]:
+    """The central difference of the loss along ``direction``, and how far to trust it.
+
+    Differences of ``step`` and of twice that are apart by three times the error of the first; their second differences
+    around ``here``, the loss where we stand, would be one to four but for rounding.
+    """
+    loss = {}
+    for times in (1, -1, 2, -2):
+        with moved(bench, direction, times * step):
+            loss[times] = float(objective.value())
+    near, far = (loss[1] - loss[-1]) / (2 * step), (loss[2] - loss[-2]) / (4 * step)
+    rounding = abs(loss[2] + loss[-2] - 2 * here - 4 * (loss[1] + loss[-1] - 2 * here)) / (6 * step)
+    return near, 10 * (abs(near - far) + rounding)
 
 
 def along(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> Finding:
     """The derivative along ``direction`` by autograd and by differences. Raises ``NotSupported`` where the loss jumps."""
     shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
     size = max(sum(abs(share) for share in shares.values()), 1e-300)
+    tried: list[tuple[float, float, float]] = []
+    here = float(objective.value())
     for step in STEPS:
-        near, far = slope(bench, objective, direction, step), slope(bench, objective, direction, 2 * step)
-        doubt = abs(near - far) / size
-        if doubt <= SMOOTH:
-            measured = abs(near - sum(shares.values())) / size
-            facts = {"by_differences": near, "by_autograd": sum(shares.values()), "step": step, "seed": bench.seed}
-            return Finding(measured=measured, bound=max(SHARP, 30 * doubt), unit=SHARES, witness=facts)
-    raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
+        near, doubt = slopes(bench, objective, direction, step, here)
+        tried.append((doubt / size, near / size, step))
+        if doubt <= CLEAR * size:
+            break
+    (doubt, by_differences, step), *rest = sorted(tried)
+    if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
+        raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
+    by_autograd = sum(shares.values()) / size
+    facts = {
+        "by_differences": by_differences * size,
+        "by_autograd": by_autograd * size,
+        "step": step,
+        "seed": bench.seed,
+    }
+    bound = max(SHARP, doubt)
+    return Finding(measured=abs(by_differences - by_autograd), bound=bound, unit=SHARES, witness=facts)
 
 
 def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
@@ -96,10 +113,15 @@ def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: 
     return names
 
 
+def usual(bench: Bench) -> Gradients:
+    """The gradient on the usual text."""
+    return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
+
+
 def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:
     """The gradient of all parameters, or of those of ``names``, in a random direction."""
     double_only(bench)
-    _, gradients = objective.gradients()
+    gradients = usual(bench) if objective.call.segments is None else objective.gradients()[1]
     wanted = list(gradients) if names is None else list(names)
     direction = _sizes(bench, {name: gradients[name] for name in wanted}, seed=bench.seed + 1)
     finding = along(bench, objective, gradients, direction)
@@ -129,13 +151,17 @@ def _cut(ids: Tensor, at: Sequence[int]) -> Tensor:
 def descent(bench: Bench) -> Finding:
     """A small step against the gradient lowers the loss by its length times the squared norm of the gradient."""
     double_only(bench)
-    objective = Objective(bench=bench, call=Inputs(ids=bench.texts(2)))
-    _, gradients = objective.gradients()
-    norm = sum(float(g.square().sum()) for g in gradients.values()) ** 0.5
-    if not norm:
+    objective, gradients = Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench)
+    named = learning(bench.module)
+    # As far as the first of all parameters allows to go before a number of it has moved by a usual one.
+    reach = [
+        float(named[name].detach().double().square().mean().sqrt() / g.abs().max())
+        for name, g in gradients.items()
+        if g.any() and named[name].any()
+    ]
+    if not reach:
         raise NotSupported("the gradient is zero", "梯度为零")
-    size = sum(float(p.detach().double().square().sum()) for p in learning(bench.module).values()) ** 0.5
-    return along(bench, objective, gradients, {name: g * (size / norm) for name, g in gradients.items()})
+    return along(bench, objective, gradients, {name: g * min(reach) for name, g in gradients.items()})
 
 
 def adds(bench: Bench) -> Finding:

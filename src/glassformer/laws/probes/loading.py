@@ -58,10 +58,11 @@ def total(bench: Bench) -> Finding:
     own = [name for name, _ in bench.module.named_parameters() if name in state]
     if not own:
         raise NotSupported("the state holds no parameter", "状态中没有参数")
-    accepted = []
-    for name in sorted({own[0], own[len(own) // 2], own[-1]}):
-        if _accepts(fresh, {key: value for key, value in state.items() if key != name}):
-            accepted.append(f"without {name}")
+    accepted = [
+        f"without {name}"
+        for name in sorted({own[0], own[len(own) // 2], own[-1]})
+        if _accepts(fresh, {key: value for key, value in state.items() if key != name})
+    ]
     if _accepts(fresh, {**state, "no_such_parameter": torch.zeros(1)}):
         accepted.append("with no_such_parameter")
     return Finding(measured=float(len(accepted)), bound=0.0, unit="states", witness={"accepted": accepted})

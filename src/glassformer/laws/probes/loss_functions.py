@@ -74,10 +74,10 @@ def without_targets(loss: Loss) -> Finding:
         value = called(loss, logits, torch.full(logits.shape[:2], IGNORED))
     except Exception as error:  # noqa: BLE001 - an error is what the law asks for
         return Finding(measured=0.0, bound=0.0, unit=unit, witness={"raised": str(error)[:200]})
-    bad = int(not math.isfinite(float(value)))
+    bad = int(not math.isfinite(float(value.detach())))
     if value.requires_grad:
         bad += int((~torch.autograd.grad(value, logits)[0].isfinite()).sum())
-    return Finding(measured=float(bad), bound=0.0, unit=unit, witness={"loss": float(value)})
+    return Finding(measured=float(bad), bound=0.0, unit=unit, witness={"loss": float(value.detach())})
 
 
 def gradient(loss: Loss) -> Finding:

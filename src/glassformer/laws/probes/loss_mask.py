@@ -32,11 +32,11 @@ def columns(bench: Bench) -> Finding:
     labels = _labels(bench, ids)
     labels[:, n:] = IGNORED
     labels[1, : n // 2] = IGNORED
-    mask = {}
+    mask = None
     if bench.subject.kind is Kind.MASKED:
-        bench.need(Offer.MASK)
-        mask = {"mask": (torch.arange(n + COLUMNS) < n).long().expand(2, -1)}
-    longer = scored(bench, ids, labels, **mask)
+        bench.need_mask()
+        mask = (torch.arange(n + COLUMNS) < n).long().expand(2, -1)
+    longer = scored(bench, ids, labels, mask)
     alone = scored(bench, ids[:, :n], labels[:, :n])
     bound = loss_bound(bench, longer.logits)
     if float((longer.logits[:, :n] - alone.logits).abs().max()) > bench.tolerance * bench.spread:
@@ -80,10 +80,10 @@ def nothing(bench: Bench) -> Finding:
         return Finding(
             measured=0.0, bound=0.0, unit="numbers that are not finite", witness={"raised": str(error)[:200]}
         )
-    bad = int(not math.isfinite(float(loss)))
+    bad = int(not math.isfinite(float(loss.detach())))
     if loss.requires_grad:
         bad += sum(int((~g.isfinite()).sum()) for g in backward(bench, loss).values())
-    facts = {"loss": float(loss), "loss_with_targets": float(known), "seed": bench.seed}
+    facts = {"loss": float(loss.detach()), "loss_with_targets": float(known), "seed": bench.seed}
     return Finding(measured=float(bad), bound=0.0, unit="numbers that are not finite", witness=facts)
 
 

@@ -24,10 +24,11 @@ SLACK = 30.0
 BLURRED = 0.2
 """Where that effect is larger than this, in standard deviations of the logits, nothing can be said."""
 
-FINE, COARSE = 1e-6, 1e-3
-"""Two sizes of a change of the parameters, for the steps in which a model answers."""
+SMALL = 1e-4
+"""A relative change of the parameters, small for a smooth model, and of the size of a rounding to eight bits."""
 
-STEPS = 30.0
+UNEVEN = 0.1
+"""How unequal the effects of two opposite changes may be."""
 
 
 def _plain(bench: Bench, dtype: torch.dtype) -> nn.Module:
@@ -53,6 +54,9 @@ def _distance(bench: Bench, dtype: torch.dtype) -> Finding:
     module, ids = _plain(bench, dtype), bench.texts(2)
     exact = _logits(bench, module, ids)
     spread = float(exact.std())
+    again = evaluate(bench, Inputs(ids=ids), module=module, seed=1).logits.detach().double()
+    if not torch.equal(exact, again):
+        raise NotSupported("the logits depend on random numbers", "logits 依赖随机数")
     effect = float((_moved(bench, module, ids, UNIT[dtype]) - exact).abs().max()) / spread
     if not effect <= BLURRED:
         raise NotSupported(
@@ -81,15 +85,19 @@ def half(bench: Bench) -> Finding:
 
 
 def resolution(bench: Bench) -> Finding:
-    """A change a thousand times smaller has an effect about that much smaller: no step is computed in fewer bits."""
-    module, ids = _plain(bench, torch.float64), bench.texts(2)
+    """A small change and its opposite have opposite effects: no step is computed in fewer bits."""
+    module, ids = _plain(bench, torch.float64), bench.texts(4)
     if any(not p.is_floating_point() for p in module.parameters()):
         raise NotSupported("the parameters are quantised", "参数已量化")
     exact = _logits(bench, module, ids)
-    fine, coarse = (_moved(bench, module, ids, size) - exact for size in (FINE, COARSE))
-    measured = float(fine.square().mean().sqrt() / coarse.square().mean().sqrt()) * COARSE / FINE
-    facts = {"sizes": [FINE, COARSE], "seed": bench.seed}
-    return Finding(measured=measured, bound=STEPS, unit="times the effect in proportion", witness=facts)
+    found = []
+    for seed in range(2):  # the smaller: a step that one change happens to cross is none of precision
+        there, back = (_moved(bench, module, ids, size, seed) - exact for size in (SMALL, -SMALL))
+        found.append(float((there + back).square().mean().sqrt() / (there - back).square().mean().sqrt()))
+    if not all(ratio == ratio for ratio in found):
+        raise NotSupported("the parameters have no effect", "参数没有影响")
+    facts = {"relative_change": SMALL, "seed": bench.seed}
+    return Finding(measured=min(found), bound=UNEVEN, unit="share of the effect", witness=facts)
 
 
 PRECISION = Law(
@@ -98,7 +106,7 @@ PRECISION = Law(
         "float32 and bfloat16 stay within a stated distance of float64, and no step is computed in fewer bits than asked.",
         "float32 与 bfloat16 与 float64 的差距在给定界内，且没有一步以低于所要求的精度计算。",
     ),
-    formula=r"\lvert \mathrm{logits}_{u} - \mathrm{logits} \rvert \le 30\, \lvert \mathrm{logits}(\theta(1 + u)) - \mathrm{logits} \rvert",
+    formula=r"\lvert \ell_{u} - \ell \rvert \le 30\, \lvert \ell(\theta(1 + u)) - \ell \rvert",
     conditions=words(
         "Rounding the parameters alone moves the logits by less than a fifth of their deviation.",
         "仅对参数舍入时，logits 的移动小于其标准差的五分之一。",

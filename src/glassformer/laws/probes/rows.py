@@ -104,13 +104,12 @@ def stop_strings(subject: Generator) -> Finding:
     """Every text of a and b, however it is cut, ends before the first stop string in it, and only there."""
     if subject.stopped is None:
         raise NotSupported("no stop strings were told", "未给出停止串")
-    wrong = []
+    wrong: list[dict[str, Any]] = []
     for text in ("".join(letters) for n in range(1, 7) for letters in product("ab", repeat=n)):
         for stop in STOPS:
             wanted = text[: text.index(stop)] if stop in text else text
-            for parts in _cuts(text):
-                if (got := subject.stopped(parts, stop)) != wanted:
-                    wrong.append({"parts": parts, "stop": stop, "wanted": wanted, "shown": got})
+            shown = ((parts, subject.stopped(parts, stop)) for parts in _cuts(text))
+            wrong += [{"parts": p, "stop": stop, "wanted": wanted, "shown": got} for p, got in shown if got != wanted]
     return Finding(measured=len(wrong), bound=0, unit="text", witness=wrong[0] if wrong else {})
 
 

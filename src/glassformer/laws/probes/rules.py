@@ -22,7 +22,7 @@ ERROR = 1e-4
 MARGIN = 1e-3
 """Cases in which a border falls this near to a token are left out: rounding may decide them either way."""
 
-DRAWS = 20_000
+DRAWS = 5_000
 DEVIATIONS = 6.0
 """A right sampler exceeds the bound on chi-square once in 10^9 seeds, and the seeds are always the same."""
 

@@ -88,7 +88,10 @@ def joint(trainer: Trainer) -> Finding:
     expected = stepped(rule, before, [at_old])[0]
     measured, name = _off(after, expected, before)
     return Finding(
-        measured=measured, bound=1e-2, unit="share of the largest step", witness={"parameter": name, "rule": rule.kind}
+        measured=measured,
+        bound=ROUNDING,
+        unit="share of the largest step",
+        witness={"parameter": name, "rule": rule.kind},
     )
 
 

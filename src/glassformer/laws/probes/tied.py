@@ -15,6 +15,7 @@ from ..losses import Objective, evaluate, learning, moved
 from ..runs import Inputs
 from ..verdict import Finding, NotApplicable
 from .gradient import checked
+from .locality import row_step
 
 
 def together(module: nn.Module) -> set[frozenset[str]]:
@@ -27,14 +28,16 @@ def together(module: nn.Module) -> set[frozenset[str]]:
 
 def _with_row(bench: Bench, ids: Tensor, name: str, row: int) -> Tensor:
     p = learning(bench.module)[name]
-    step = torch.zeros_like(p, dtype=torch.float64)
-    step[row] = float(p.detach().double().square().mean().sqrt())
-    with moved(bench, {name: step}, 1.0):
+    with moved(bench, {name: row_step(p, row)}, 1.0):
         return evaluate(bench, Inputs(ids=ids)).logits.double()
 
 
 def read_twice(bench: Bench) -> list[str]:
     """Parameters with a row for each token that both the embedding and the head read."""
+    return bench.known("read twice", lambda: _read_twice(bench))
+
+
+def _read_twice(bench: Bench) -> list[str]:
     ids = bench.texts(1)
     used = int(ids[0, 0])
     unused = next((i for i in range(bench.subject.facts.vocab_size) if i not in set(ids[0].tolist())), None)

@@ -96,7 +96,9 @@ def tiny_subject(name: str, seed: int = 0) -> HuggingFaceSubject:
         except Exception as error:  # noqa: BLE001 - foreign constructors raise anything; the reason is passed on
             told.append(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
             continue
-        return HuggingFaceSubject(model, f"transformers:{chosen.cls}", recipe=_recipe(given, model, seed))
+        subject = HuggingFaceSubject(model, f"transformers:{chosen.cls}", recipe=_recipe(given, model, seed))
+        subject.facts.settings = {**subject.facts.settings, "untrained": True}
+        return subject
     raise UserError(f"No small model of {chosen.cls} could be built.", told[0], "Build one and check it from Python.")
 
 
@@ -107,6 +109,8 @@ def _built(chosen: Architecture, sizes: Any, seed: int) -> tuple[Mapping[str, An
     given = tiny(defaults, sizes, chosen.model_type)
     if chosen.kind is Kind.CAUSAL and defaults.get("is_decoder") is False:
         given["is_decoder"] = True
+    if chosen.kind is Kind.SEQUENCE_TO_SEQUENCE and defaults.get("decoder_start_token_id") is None:
+        given["decoder_start_token_id"] = 0  # its own loop begins with it
     with torch.device("meta"):  # a setting that was missed would fill the memory
         size = sum(p.numel() for p in model_class(config_class(**given)).parameters())
     if size > MOST:

@@ -145,6 +145,10 @@ class ModelSubject(ABC):
         """
         raise NotSupported("the model brings no decoding loop along", "模型没有自带解码循环")
 
+    def copied_cache(self, module: nn.Module, cache: Any) -> Any:
+        """A copy of ``cache`` that shares nothing with it but ``module``, to which it belongs."""
+        return copy.deepcopy(cache, {id(module): module})
+
     def copied(self) -> nn.Module:
         """A copy on the CPU that shares nothing with the user's model. Raises ``NotSupported`` where none can be made."""
         if any(tensor.is_meta for tensor in (*self.module.parameters(), *self.module.buffers())):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
 
 from torch import Tensor, nn
 
 from ...errors import UserError
 from ..runs import Inputs
 from ..verdict import NotSupported
-from .base import Facts, Kind, ModelSubject, Offer, Outputs, settings_of
+from .base import Continued, Facts, Kind, ModelSubject, Offer, Outputs, settings_of
+from .loops import continued
 from .module import following
 
 CACHES = ("past_key_values", "cache_params", "cache", "state")
@@ -62,12 +63,14 @@ class HuggingFaceSubject(ModelSubject):
         super().__init__(name or type(module).__name__, module, found, facts_of(config))
         self.recipe = recipe
         self._parameters = inspect.signature(module.forward).parameters
-        self._swallows = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
+        self._further = _annotated(self._parameters.values())
         wanted = BESIDE_A_SOURCE if found is Kind.SEQUENCE_TO_SEQUENCE else DECODER
         offers = {offer: arg for offer, names in wanted.items() if (arg := self._first(names)) is not None}
         if found is Kind.MASKED:
             offers.pop(Offer.CACHE, None)
         self._offers = offers
+        kept = self._offers.get(Offer.CACHE)
+        self.keeping = f"out.{kept}" if kept else "None"
 
     def _first(self, names: Sequence[str]) -> str | None:
         return next((name for name in names if name in self._parameters), None)
@@ -79,7 +82,7 @@ class HuggingFaceSubject(ModelSubject):
     @property
     def options(self) -> frozenset[str]:
         named = {name for name, p in self._parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
-        return frozenset(named - set(self._offers.values()) - {self.ids_argument})
+        return frozenset((named | self._further) - set(self._offers.values()) - {self.ids_argument})
 
     @property
     def ids_argument(self) -> str:
@@ -89,7 +92,7 @@ class HuggingFaceSubject(ModelSubject):
     def call(self, module: nn.Module, inputs: Inputs, *, keep: bool = False, cache: Any = None) -> Outputs:
         given = dict(inputs.options)
         for option in given:
-            if option not in self._parameters:
+            if option not in self._parameters and option not in self._further:
                 raise NotSupported(f"forward takes no {option}", f"forward 不接受 {option}")
         for offer in (Offer.MASK, Offer.POSITIONS, Offer.SEGMENTS, Offer.EMBEDS, Offer.SOURCE, Offer.SOURCE_MASK):
             value = getattr(inputs, offer.value)
@@ -111,11 +114,16 @@ class HuggingFaceSubject(ModelSubject):
         logits = getattr(raw, "logits", None)
         if not isinstance(logits, Tensor):
             raise NotSupported(f"forward returned {type(raw).__name__} without logits", "forward 没有返回 logits")
-        return Outputs(logits, getattr(raw, "loss", None), self._kept(raw) if keep else None)
+        auxiliary = getattr(raw, "aux_loss", None)
+        return Outputs(logits, getattr(raw, "loss", None), self._kept(raw) if keep else None, auxiliary)
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        return continued(module, ids, count, mask)
 
     def _labels(self, labels: Tensor) -> Tensor:
         # A decoder beside an encoder scores logits at i against label i; the others shift, or have nothing to shift.
-        return following(labels) if self.kind is Kind.SEQUENCE_TO_SEQUENCE else labels
+        # Contiguous: the losses of several classes call view on them.
+        return (following(labels) if self.kind is Kind.SEQUENCE_TO_SEQUENCE else labels).contiguous()
 
     def _kept(self, raw: Any) -> Any:
         kept = next((value for name in CACHES if (value := getattr(raw, name, None)) is not None), None)
@@ -126,8 +134,20 @@ class HuggingFaceSubject(ModelSubject):
     def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
         given = [f"{self.ids_argument}={names['ids']}"]
         given += [f"{self.offers[Offer(key)]}={name}" for key, name in names.items() if key != "ids"]
+        if "use_cache" in self._parameters:
+            given.append(f"use_cache={Offer.CACHE.value in names}")
         given += [f"{key}={value!r}" for key, value in inputs.options.items()]
         return f"model({', '.join(given)})"
+
+
+def _annotated(parameters: Iterable[inspect.Parameter]) -> frozenset[str]:
+    """The names that ``**kwargs: Unpack[SomeTypedDict]`` promises to take."""
+    found: set[str] = set()
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            for part in get_args(parameter.annotation):
+                found |= set(getattr(part, "__annotations__", {}))
+    return frozenset(found)
 
 
 def kind_of(module: nn.Module) -> Kind:
@@ -168,6 +188,8 @@ def facts_of(config: Any) -> Facts:
     if not sizes:
         raise UserError(f"The configuration of {config.model_type} names no vocabulary.", "", "Check another class.")
     settings = settings_of(text.to_dict())
+    if isinstance(end := holders[0].get("eos_token_id"), int):
+        settings["eos"] = end
     if not _windowed(text):
         settings.pop("window", None)
     return Facts(

@@ -16,10 +16,14 @@ FAR = -1e9
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """``of`` turns ``mask (b, p + n)`` int64, 1 = may be read, and ``n`` into what the model takes."""
+    """``of`` turns ``mask (b, p + n)`` int64, 1 = may be read, and ``n`` into what the model takes.
+
+    ``spelled`` is the same as an expression of Python over ``{mask}`` and ``{n}``.
+    """
 
     name: str
     of: Callable[[Tensor, int], Tensor]
+    spelled: str
 
 
 def _whole(mask: Tensor, n: int) -> Tensor:
@@ -33,18 +37,37 @@ def _added(read: Tensor) -> Tensor:
     return torch.where(read, 0.0, FAR).to(torch.get_default_dtype())
 
 
-READ = Convention("1 = read", lambda mask, _: mask)
-READ_BOOL = Convention("True = read", lambda mask, _: mask > 0)
-IGNORE_BOOL = Convention("True = ignore", lambda mask, _: mask == 0)
-ADDED = Convention("0 or -inf, added to the scores", lambda mask, _: _added(mask > 0))
-KEYS_BOOL = Convention("(b, 1, 1, n), True = read", lambda mask, _: mask[:, None, None, :] > 0)
-KEYS_ADDED = Convention("(b, 1, 1, n), added to the scores", lambda mask, _: _added(mask[:, None, None, :] > 0))
+READ = Convention("1 = read", lambda mask, _: mask, "{mask}")
+READ_BOOL = Convention("True = read", lambda mask, _: mask > 0, "{mask} > 0")
+IGNORE_BOOL = Convention("True = ignore", lambda mask, _: mask == 0, "{mask} == 0")
+ADDED = Convention(
+    "0 or -inf, added to the scores", lambda mask, _: _added(mask > 0), f"torch.where({{mask}} > 0, 0.0, {FAR})"
+)
+KEYS_BOOL = Convention(
+    "(b, 1, 1, n), True = read", lambda mask, _: mask[:, None, None, :] > 0, "{mask}[:, None, None, :] > 0"
+)
+KEYS_ADDED = Convention(
+    "(b, 1, 1, n), added to the scores",
+    lambda mask, _: _added(mask[:, None, None, :] > 0),
+    f"torch.where({{mask}}[:, None, None, :] > 0, 0.0, {FAR})",
+)
+_TRIANGLE = "torch.ones({n}, {n}, dtype=torch.bool).tril()"
+_ALONE = {
+    "(n, n), True = read, causal": (lambda whole: whole, _TRIANGLE),
+    "(n, n), True = ignore, causal": (lambda whole: ~whole, f"~{_TRIANGLE}"),
+    "(n, n), added to the scores, causal": (_added, f"torch.where({_TRIANGLE}, 0.0, {FAR})"),
+}
 WHOLE = (
-    Convention("(b, 1, n, n), True = read", lambda mask, n: _whole(mask, n)[:, None]),
-    Convention("(b, n, n), True = read", _whole),
-    Convention("(n, n), True = read, causal", lambda mask, n: _whole(torch.ones_like(mask), n)[0]),
-    Convention("(n, n), True = ignore, causal", lambda mask, n: ~_whole(torch.ones_like(mask), n)[0]),
-    Convention("(n, n), added to the scores, causal", lambda mask, n: _added(_whole(torch.ones_like(mask), n)[0])),
+    Convention(
+        "(b, 1, n, n), True = read",
+        lambda mask, n: _whole(mask, n)[:, None],
+        f"{_TRIANGLE} & ({{mask}}[:, None, None, :] > 0)",
+    ),
+    Convention("(b, n, n), True = read", _whole, f"{_TRIANGLE} & ({{mask}}[:, None, :] > 0)"),
+    *(
+        Convention(name, lambda mask, n, made=made: made(_whole(torch.ones_like(mask), n)[0]), spelled)
+        for name, (made, spelled) in _ALONE.items()
+    ),
 )
 """Masks that say the whole of who reads whom: where a model requires one, it has no causal mask of its own."""
 

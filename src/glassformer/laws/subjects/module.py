@@ -17,7 +17,7 @@ from ..weights import scale, unsettle
 from .base import Continued, Kind, ModelSubject, Offer, Outputs
 from .found import found_facts
 from .loops import continued
-from .masks import READ, Convention, found_convention
+from .masks import IGNORING, READ, Convention, found_convention
 
 NAMES: Mapping[Offer, tuple[str, ...]] = {
     Offer.MASK: ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "mask"),
@@ -36,6 +36,12 @@ SHIFTED = ("targets", "target", "y")
 
 IDS = ("input_ids", "ids", "idx", "tokens", "tgt", "x", "input", "inputs")
 """Under which names ids are taken where they are not the first argument."""
+
+IGNORED = -100
+"""What laws write where nothing is to be predicted, as torch does."""
+
+KEEPING = ("use_cache", "return_intermediates", "input_not_include_cache")
+"""Flags on which a cache is returned; x-transformers has the latter two, and else expects the whole text beside it."""
 
 TRIED = (12, 8, 4, 2, 1)
 """Lengths that are tried where nothing says how long a text may be."""
@@ -63,6 +69,7 @@ class CallableSubject(ModelSubject):
         self._convention: Convention | None = None
         self._width = self.facts.vocab_size
         self._scored = False
+        self._ignored = IGNORED
         self._look()
 
     # Signature
@@ -73,7 +80,7 @@ class CallableSubject(ModelSubject):
     def _first(self) -> str:
         """The argument that carries ids. Raises ``UserError`` where there is none, or another must be told."""
         names = [n for n, p in self._parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        taken = {argument for argument in self._given.values()}
+        taken = set(self._given.values())
         free = [name for name in names if name not in taken and name not in self._extra]
         if Offer.SOURCE in self._given:
             free = [name for name in free if name in IDS] or free
@@ -121,7 +128,7 @@ class CallableSubject(ModelSubject):
         elif self._required(Offer.LABELS) or (self._scored and not inputs.bare):
             labels = inputs.ids  # some models give all logits only where they are to be scored
         if labels is not None and argument is not None:
-            given[argument] = self._turned(following(labels) if argument in SHIFTED else labels)
+            given[argument] = self._labels(labels)
         if keep:
             given |= self._keeping(cache)
         raw = module(**given) if inputs.embeds is not None else self._called(module, inputs.ids, given)
@@ -137,6 +144,42 @@ class CallableSubject(ModelSubject):
     def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
         return continued(module, ids, count, mask)
 
+    def calling(self, inputs: Inputs, names: Mapping[str, str]) -> str:
+        ids, n = names["ids"], inputs.ids.shape[1]
+        given = {
+            self.offers[Offer(key)]: self._spelled(Offer(key), name, n) for key, name in names.items() if key != "ids"
+        }
+        for offer, needed in (
+            (Offer.MASK, self._required(Offer.MASK)),
+            (Offer.LABELS, self._required(Offer.LABELS) or (self._scored and not inputs.bare)),
+        ):
+            if needed and offer.value not in names:
+                like = f"torch.ones_like({ids})" if offer is Offer.MASK else ids
+                given[self.offers[offer]] = self._spelled(offer, like, n)
+        if Offer.CACHE.value in names:
+            given |= {flag: "True" for flag in KEEPING if flag in self._parameters}
+        given |= {key: repr(value) for key, value in inputs.options.items()}
+        given |= dict.fromkeys(self._extra, "...  # as told")
+        first = self._turn(ids) if next(iter(self._parameters)) == self._ids else f"{self._ids}={self._turn(ids)}"
+        return f"model({', '.join([first, *(f'{key}={value}' for key, value in given.items())])})"
+
+    def _turn(self, name: str) -> str:
+        return name if self._batch_first else f"{name}.T"
+
+    def _spelled(self, offer: Offer, name: str, n: int) -> str:
+        match offer:
+            case Offer.MASK:
+                return self.convention.spelled.format(mask=name, n=n)
+            case Offer.LABELS if self.offers[offer] in SHIFTED:
+                rest = f"torch.full((len({name}), 1), {self._ignored})"
+                return self._turn(f"torch.cat([{name}[:, 1:], {rest}], 1)")
+            case Offer.SOURCE_MASK if self.offers[offer] in IGNORING:
+                return f"{name} == 0"
+            case Offer.CACHE:
+                return name
+            case _:
+                return self._turn(name)
+
     def _called(self, module: nn.Module, ids: Tensor, given: Mapping[str, Any]) -> Any:
         ids = self._turned(ids)
         if next(iter(self._parameters)) == self._ids:
@@ -149,7 +192,15 @@ class CallableSubject(ModelSubject):
             value = getattr(inputs, offer.value)
             if value is not None:
                 given[self.require(offer)] = self._turned(value)
+        argument = self._given.get(Offer.SOURCE_MASK)
+        if inputs.source_mask is not None and argument in IGNORING:
+            given[argument] = inputs.source_mask == 0  # rows of the batch first, as torch has them
         return given
+
+    def _labels(self, labels: Tensor) -> Tensor:
+        if self._given[Offer.LABELS] in SHIFTED:
+            labels = following(labels)
+        return self._turned(torch.where(labels == IGNORED, self._ignored, labels))
 
     def _turned(self, tensor: Tensor) -> Tensor:
         return tensor if self._batch_first else tensor.transpose(0, 1)
@@ -166,12 +217,8 @@ class CallableSubject(ModelSubject):
         given[argument] = self.convention.of(mask, inputs.ids.shape[1])
 
     def _keeping(self, cache: Any) -> dict[str, Any]:
-        given: dict[str, Any] = {self.require(Offer.CACHE): cache}
-        # x-transformers returns what it keeps on these words, and else expects the whole text beside the cache.
-        for flag in ("use_cache", "return_intermediates", "input_not_include_cache"):
-            if flag in self._parameters:
-                given[flag] = True
-        return given
+        flags = dict.fromkeys((flag for flag in KEEPING if flag in self._parameters), True)
+        return {self.require(Offer.CACHE): cache, **flags}
 
     # Trials
 
@@ -194,7 +241,9 @@ class CallableSubject(ModelSubject):
         ids = self._trial_ids(min(6, self.facts.context or 6))
 
         def logits(given: Tensor, convention: Convention | None) -> Tensor:
-            inputs = Inputs(ids=given.clamp(min=0), mask=None if convention is None else (given >= 0).long())
+            source = ids if Offer.SOURCE in self._given else None
+            mask = None if convention is None else (given >= 0).long()
+            inputs = Inputs(ids=given.clamp(min=0), mask=mask, source=source)
             self._convention = convention
             return self._tried(module, inputs).logits
 
@@ -232,7 +281,21 @@ class CallableSubject(ModelSubject):
             if n < lengths[0] and self.facts.context is None:
                 self.facts.context = n
             self._learn(raw, n)
-            return
+            break
+        if Offer.LABELS in self._given:
+            self._look_at_labels(module, min(lengths[0], self.facts.context or lengths[0]))
+
+    def _look_at_labels(self, module: nn.Module, n: int) -> None:
+        """Whether -1 is what the loss ignores, as in nanoGPT and minGPT: -100 is then no class, and raises."""
+        for ignored in (IGNORED, -1):
+            self._ignored = ignored
+            try:
+                ids = self._trial_ids(n)
+                self._tried(module, Inputs(ids=ids, labels=ids, source=ids if Offer.SOURCE in self._given else None))
+                return
+            except Exception:  # noqa: BLE001, S112 - as above
+                continue
+        self._ignored = IGNORED
 
     @torch.no_grad()
     def _bare(self, module: nn.Module, ids: Tensor) -> Any:
@@ -243,8 +306,7 @@ class CallableSubject(ModelSubject):
             given[self._given[Offer.SOURCE]] = self._turned(ids)
         self._mask(given, inputs, None)
         if self._required(Offer.LABELS):
-            argument = self._given[Offer.LABELS]
-            given[argument] = self._turned(following(ids) if argument in SHIFTED else ids)
+            given[self._given[Offer.LABELS]] = self._labels(ids)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return self._called(module, ids, given)
@@ -253,12 +315,29 @@ class CallableSubject(ModelSubject):
         shape = (2, n) if self._batch_first else (n, 2)
         wide = [p for p in parts_of(raw) if isinstance(p, Tensor) and p.ndim == 3 and p.is_floating_point()]
         full = [p for p in wide if p.shape[:2] == shape]
+        self._read(raw)
         if any(p.shape[-1] == self._width for p in full):
             return
         if Offer.LABELS in self._given and any(p.shape[-1] == self._width for p in wide):
             self._scored = self.last_only = n > 1
-        elif len(full) == 1 and full[0].shape[-1] > self._width:  # a vocabulary padded to a round number
-            self._width = full[0].shape[-1]
+        elif len(wider := [p for p in full if p.shape[-1] > self._width]) == 1:  # a vocabulary padded to a round number
+            self._width = wider[0].shape[-1]
+
+    def _read(self, raw: Any) -> None:
+        """How a program reads the logits and the cache of what a call gave."""
+        if isinstance(getattr(raw, "logits", None), Tensor):
+            return
+        if isinstance(raw, Tensor):
+            self.reading = "out"
+        elif isinstance(raw, Mapping | tuple | list):
+            keys = list(raw) if isinstance(raw, Mapping) else range(len(raw))
+            wide = [
+                k for k in keys if isinstance(raw[k], Tensor) and raw[k].ndim == 3 and raw[k].shape[-1] >= self._width
+            ]
+            self.reading = f"out[{wide[0]!r}]" if wide else self.reading
+            self.keeping = f"out[{list(keys)[-1]!r}]"
+        if not self._batch_first:
+            self.reading += ".transpose(0, 1)"
 
 
 def following(labels: Tensor) -> Tensor:

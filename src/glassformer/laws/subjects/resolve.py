@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ...errors import UserError, did_you_mean
@@ -41,7 +42,8 @@ def subjects_from(text: str, told: Told | None = None, seed: int = 0) -> Sequenc
     if path.is_dir():
         return _folder(path, told)
     if ":" in text and not path.exists():
-        return (_called(text, told),)
+        torch.manual_seed(seed)  # of whatever random weights it begins with
+        return (_called(text, told, seed),)
     if path.exists():
         raise UserError(f"{text} is a file.", "A model is a folder.", GIVE)
     near = did_you_mean(text, [TOY, LIBRARY + "llama", LIBRARY + "gpt2", LIBRARY + "bert"])
@@ -57,12 +59,13 @@ def _folder(path: Path, told: Told) -> Sequence[Any]:
     config = _json(path / "config.json")
     if config is not None and ("model_type" in config or "architectures" in config or "auto_map" in config):
         told.only("kind", what="a Hugging Face folder")
-        return (_huggingface(path, config, told),)
+        return (_huggingface(path, config, told), *_tokenizer(path))
     from ...training import load_run
 
     told.only(what="a run")
     run = load_run(path)
-    return (subject_of(run.model, Told({"name": str(path)})),)
+    name = Told({"name": str(path)})
+    return (subject_of(run.model, name), subject_of(run.tokenizer, name))
 
 
 def _json(path: Path) -> dict[str, Any] | None:
@@ -116,10 +119,23 @@ def _huggingface(path: Path, config: dict[str, Any], told: Told) -> HuggingFaceS
     return subject
 
 
+def _tokenizer(path: Path) -> Sequence[Any]:
+    """The tokenizer of a Hugging Face folder, where its file is there to be read."""
+    if not (path / "tokenizer.json").is_file():
+        return ()
+    from transformers import AutoTokenizer
+
+    try:
+        made = AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise UserError(f"The tokenizer of {path} could not be loaded.", _said(error), "Check the folder.") from error
+    return (subject_of(made, Told({"name": str(path)})),)
+
+
 # Callables
 
 
-def _called(text: str, told: Told) -> Any:
+def _called(text: str, told: Told, seed: int) -> Any:
     """What ``package.module:callable`` returns, as a subject. The current folder is importable, as for ``python -m``."""
     place, _, name = text.partition(":")
     if not place or not name or not all(part.isidentifier() for part in (*place.split("."), *name.split("."))):
@@ -134,7 +150,13 @@ def _called(text: str, told: Told) -> Any:
     subject = subject_of(thing, Told({"name": text, **told.values}))
     if isinstance(subject, CallableSubject | HuggingFaceSubject):
         first = name.split(".")[0]
-        subject.recipe = (f"from {place} import {first}", f"model = {name}()", "model.eval()")
+        subject.recipe = (
+            "import torch",
+            f"from {place} import {first}",
+            f"torch.manual_seed({seed})",
+            f"model = {name}()",
+            "model.eval()",
+        )
     return subject
 
 

@@ -1,4 +1,4 @@
-"""Rules that choose the next token, as a subject: the probabilities they leave, the tokens they draw, the scores they report."""
+"""Rules that choose the next token, as a subject: the probabilities they leave, what they draw, what they report."""
 
 from __future__ import annotations
 

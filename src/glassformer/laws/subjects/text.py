@@ -101,7 +101,7 @@ def tokenizer_subject(tokenizer: Any, name: str | None = None) -> Tokenizer:
             raise UserError(
                 f"A {type(tokenizer).__name__} is no tokenizer that is known here.",
                 "It is none of glassformer, tokenizers or transformers.",
-                "Say how it encodes and decodes: laws.Tokenizer(name=..., encode=..., decode=...).",
+                "Say how it encodes and decodes: glassformer.laws.subjects.text.Tokenizer(name=..., encode=..., decode=...).",
             )
 
 
@@ -127,9 +127,8 @@ def own_tokenizer(tokenizer: OwnTokenizer, name: str) -> Tokenizer:
 LOSSY = ("WordPiece", "WordLevel")
 """Models of ``tokenizers`` whose vocabulary does not hold every text, and whose pieces are joined by rule."""
 
-PREFIXED = ("ByteLevel", "Metaspace")
-CUTTERS = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit")
-"""Pre-tokenizers that leave white space out."""
+CHANGING = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Metaspace")
+"""Pre-tokenizers that leave white space out, or write another character in its place."""
 
 
 def library_tokenizer(tokenizer: LibraryTokenizer, name: str) -> Tokenizer:
@@ -174,14 +173,9 @@ def changes_text(described: Mapping[str, Any]) -> bool:
     return (
         described.get("normalizer") is not None
         or described["model"]["type"] in LOSSY
-        or any(step["type"] in CUTTERS for step in before)
-        or any(step["type"] in PREFIXED and _prefixes(step) for step in before)
+        or any(step["type"] in CHANGING or step.get("add_prefix_space") for step in before)
         or any(token.get("lstrip") or token.get("rstrip") for token in described.get("added_tokens", ()))
     )
-
-
-def _prefixes(step: Mapping[str, Any]) -> bool:
-    return bool(step.get("add_prefix_space")) or step.get("prepend_scheme", "never") != "never"
 
 
 def _steps(part: Any, inner: str) -> list[Mapping[str, Any]]:

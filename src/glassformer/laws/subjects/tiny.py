@@ -55,7 +55,7 @@ HEAD_DIMS = frozenset({
     "attention_head_size", "dim_head", "attention_key_size", "attention_value_size", "rotary_dim", "mamba_head_dim",
 })  # fmt: skip
 INNER = frozenset({
-    "intermediate_size", "ffn_dim", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "ffn_hidden_size", "n_inner", "dim_ff",
+    "intermediate_size", "ffn_dim", "d_ff", "d_inner", "encoder_ffn_dim", "decoder_ffn_dim", "ffn_hidden_size", "n_inner", "dim_ff",
     "moe_intermediate_size", "shared_expert_intermediate_size", "shared_intermediate_size", "feed_forward_size",
     "intermediate_size_mlp", "dense_intermediate_size", "moe_shared_expert_intermediate_size", "block_ff_dim",
     "expert_ffn_hidden_size", "moe_ffn_hidden_size", "mlp_hidden_size",

@@ -10,11 +10,13 @@ from torch import Tensor, nn
 
 from ...errors import UserError, did_you_mean
 from ...model import Decoder
+from ...text.tokenizer import Tokenizer as OwnTokenizer
 from ..law import Family
 from .base import Kind, ModelSubject
 from .huggingface import HuggingFaceSubject, is_huggingface
 from .module import CallableSubject
 from .own import DecoderSubject
+from .text import HubTokenizer, LibraryTokenizer, tokenizer_subject
 from .wrapped import is_core, wrapped
 
 TOLD = ("name", "vocab_size", "context", "kind", "batch_first", "extra", "mask", "window", "eps", "pad")
@@ -57,10 +59,14 @@ def subject_of(thing: object, told: Told | None = None) -> Any:
     if isinstance(thing, Decoder):
         told.only(what="a Decoder")
         return DecoderSubject(thing, *([name] if name else []))
+    if isinstance(thing, OwnTokenizer | HubTokenizer | LibraryTokenizer):
+        told.only(what="a tokenizer")
+        return tokenizer_subject(thing, name)
     if not isinstance(thing, nn.Module):
         raise UserError(
             f"A {type(thing).__name__} cannot be checked.",
-            "Laws are tried on an nn.Module that maps token ids to logits, or on an adapter of glassformer.laws.subjects.",
+            "Laws are tried on an nn.Module that maps token ids to logits, on a tokenizer, or on an adapter of "
+            "glassformer.laws.subjects.",
             "Give one of these, or a function that returns one.",
         )
     if is_huggingface(thing):
