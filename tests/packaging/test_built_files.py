@@ -54,4 +54,5 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(in_wheel: se
 
 
 def test_the_wheel_stays_small(wheel: Path) -> None:
-    assert wheel.stat().st_size < 1_000_000
+    # Two pages, each with the fonts of its formulas inside: that of a trace and that of the book.
+    assert wheel.stat().st_size < 2_000_000
