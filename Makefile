@@ -135,10 +135,10 @@ demo: $(DONE)/package page $(PLAYS)
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	$(BIN)/glassformer trace toy24 --html $(DEMO)/toy24.html
 	$(BIN)/glassformer train clinic --out $(DEMO)/clinic
-	$(BIN)/glassformer trace $(DEMO)/clinic 患者服用华法林后出现黑便。 --lang zh --html $(DEMO)/clinic.html
+	$(BIN)/glassformer trace $(DEMO)/clinic 患者服用华法林后出现黑便。 --probes --lang zh --html $(DEMO)/clinic.html
 	$(BIN)/glassformer train $(PLAYS) --seconds $(DEMO_SECONDS) --out $(DEMO)/plays
 	$(BIN)/glassformer generate $(DEMO)/plays --prompt "HAMLET" --temperature 0.8 --max-tokens 300
-	$(BIN)/glassformer trace $(DEMO)/plays "To be, or not to be" --html $(DEMO)/plays.html
+	$(BIN)/glassformer trace $(DEMO)/plays "To be, or not to be" --probes --html $(DEMO)/plays.html
 	@echo; echo "Three pages to open in a browser, offline:"; echo "  $(DEMO)/toy24.html    24 parameters, every number to edit"
 	@echo "  $(DEMO)/clinic.html   a model of a language whose probabilities are known"
 	@echo "  $(DEMO)/plays.html    a model of 38 plays, one sentence"

@@ -48,11 +48,14 @@ def test_no_source_file_repeats_a_statement() -> None:
 
 
 def test_formulas_in_latex_are_printed_not_written() -> None:
-    """Only the printers of `notation` know how LaTeX looks; elsewhere a symbol is a letter with its marks."""
+    """Only the printers of `notation` know how LaTeX looks; elsewhere a symbol is a letter with its marks.
+
+    A law's own formula states a property of a model and defines no quantity: it is written with the law.
+    """
     assert not [
         f"{module.name}:{number}"
         for module in modules()
-        if module.package not in {"", "notation"}
+        if module.package not in {"", "notation", "laws"}
         for number, line in enumerate(module.text.splitlines(), 1)
         if HAND_WRITTEN.search(line)
     ]

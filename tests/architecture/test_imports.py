@@ -19,7 +19,7 @@ ORDER = (
 )
 """Packages of one line do not import one another."""
 
-EVERYWHERE = {"errors", "files", "__version__"}
+EVERYWHERE = {"bilingual", "errors", "files", "__version__"}
 """Modules beside the packages that any of them may import."""
 
 CORE = {
@@ -47,7 +47,13 @@ LIGHT = {
 TERMINAL = {"typer", "rich"}
 """Libraries of the command line alone."""
 
-EXCEPTIONS = {"model/shapes.py": {"jaxtyping"}}
+EXCEPTIONS = {
+    "model/shapes.py": {"jaxtyping"},
+    "laws/pytest_plugin.py": {"pytest"},
+    "laws/subjects/architectures.py": {"transformers"},
+    "laws/subjects/huggingface.py": {"transformers"},
+    "laws/subjects/resolve.py": {"transformers"},
+}
 """Modules that import something else where it is installed, and do without where it is not."""
 
 

@@ -57,7 +57,7 @@ def asymmetric(g: dict[str, Array]) -> dict[str, Array]:
     return {"direct": np.eye(2), "Q": g["W_Q"], "K": g["W_K"], "S": S, "B": B, "through": g["X"] @ B @ g["X"].T}
 
 
-def symmetric(g: dict[str, Array]) -> dict[str, Array]:
+def symmetric(g: dict[str, Array]) -> dict[str, Any]:
     B = g["W"] @ g["W"].T
     return {"B": B, "form": g["X"] @ B @ g["X"], "Q": g["X"] @ g["W"], "square": np.linalg.norm(g["X"] @ g["W"]) ** 2}
 
@@ -106,7 +106,7 @@ def own(g: dict[str, Array]) -> dict[str, Array]:
     return {"D": D, "average": D.mean(), "var": D.var(), "scaled": (D / 2).var()}
 
 
-def sums(g: dict[str, Array]) -> dict[str, Array]:
+def sums(g: dict[str, Array]) -> dict[str, Any]:
     X, Y = g["X"], g["free"]
     whole = np.var(X + Y)
     return {

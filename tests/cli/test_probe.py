@@ -90,6 +90,34 @@ def test_a_second_text_is_compared_and_patched_from(folder, capsys):
     assert done["patch"]["values"]["replay"]["worst"] <= 64
 
 
+def test_a_trace_carries_the_same_probes_and_the_command_that_made_it(folder, capsys, tmp_path):
+    path = str(tmp_path / "x.trace")
+    options = ("--optimizer", "adamw", "--eta", "0.02", "--set", "embed.E[0,0]=0.5")
+    assert run(capsys, "trace", folder, "abc ab", *options, "--probes", "--out", path).code == 0
+    data = json.loads(run(capsys, "trace", path, "--json", "-").out)
+    assert [report["kind"] for report in data["probes"]] == list(KINDS)
+    given = ["--set", "embed.E[0,0]=0.5", "--eta", "0.02", "--optimizer", "adamw"]
+    # The folder was given from the root: only its name travels.
+    assert data["command"] == {"subject": "mine", "text": "abc ab", "options": given}
+    plain = json.loads(run(capsys, "trace", folder, "abc ab", "--json", "-").out)
+    assert "probes" not in plain
+    for option in ("--probes", "--no-probes"):
+        refused = run(capsys, "trace", path, option)
+        assert refused.code == 2
+        assert f"{option} does not apply to a trace file" in refused.err
+
+
+def test_a_trace_of_a_run_has_the_probes_that_the_command_prints(folder, capsys):
+    probed = run(capsys, "probe", folder, "abc ab", "--json", "-")
+    traced = json.loads(run(capsys, "trace", folder, "abc ab", "--probes", "--json", "-").out)
+    assert traced["probes"] == list(reports(probed).values())
+
+
+def test_the_toy_is_traced_with_probes_unless_told_otherwise(capsys):
+    assert "probes" in json.loads(run(capsys, "trace", "toy24", "--json", "-").out)["trace"]
+    assert "probes" not in json.loads(run(capsys, "trace", "toy24", "--no-probes", "--json", "-").out)["trace"]
+
+
 def test_the_toy_is_probed_at_its_own_target(capsys):
     done = reports(run(capsys, "probe", "toy24", "--json", "-"))
     assert done["attention"]["asked"]["target_token"] == "C"
@@ -120,8 +148,11 @@ def test_a_long_table_says_how_much_it_leaves_out(capsys):
     from glassformer.cli.probe_table import MOST_ROWS, lines
 
     row = {"title": {"en": "t"}, "columns": [{"en": "c"}], "rows": [[1]] * (MOST_ROWS + 3), "provenance": "measured"}
-    report = {"title": {"en": "t"}, "provenance": "measured", "asked": {}, "tables": [row], "notes": []}
-    assert any("3 more rows" in line for line in lines(report, "en"))
+    table = {**row, "counted": [0]}
+    report = {"title": {"en": "t"}, "provenance": "measured", "asked": {}, "tables": [table], "notes": []}
+    printed = list(lines(report, "en"))
+    assert any("3 more rows" in line for line in printed)
+    assert any("c (from 0)" in line for line in printed)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from decoders import CONFIGS
+from decoders import CONFIGS, Recorder, random_decoder, random_inputs
 from glassformer.model import definitions
 from glassformer.model.derivations import LEMMAS
-from glassformer.notation import evaluate, run
+from glassformer.notation import Place, Quantity, evaluate, run
 from glassformer.notation.lemma import Lemma, check_lemma, grant, lemma_json, place_lemma
 from glassformer.notation.tree import Idx, walk
 
@@ -142,6 +144,29 @@ def test_every_lemma_is_told_in_both_languages_and_can_travel() -> None:
             bound = {a for node in walk(line.expr) for a, _ in getattr(node, "loops", ())}
             free = {node.letter for node in walk(line.expr) if isinstance(node, Idx)} - bound
             assert free <= set(each.letters.split())
+
+
+# ---- softmax
+
+
+def test_in_a_decoder_coefficients_stand_in_the_ratio_of_their_scores_and_a_shift_of_a_row_leaves_them() -> None:
+    config, inputs = CONFIGS["everything"], random_inputs(CONFIGS["everything"])
+    model, plain, shifted = random_decoder(config), Recorder(), Recorder()
+    model(inputs.tokens, say=plain)
+
+    def shift(quantity: Quantity, tensor: Tensor, at: Place) -> Tensor:
+        by = torch.linspace(-30, 40, tensor.shape[-2])[:, None] if quantity.name == "S" and at[1] == 0 else 0
+        return shifted(quantity, tensor + by if quantity.name == "S" else tensor, at)
+
+    logits = model(inputs.tokens, say=shift).logits
+    S, A = (plain.said[f"blocks.0.attn.{name}"][0] for name in "SA")
+    for i in range(S.shape[1]):
+        read = slice(0, i + 1)
+        ratios = A[:, i, read, None] / A[:, i, None, read]
+        torch.testing.assert_close(ratios, (S[:, i, read, None] - S[:, i, None, read]).exp(), rtol=1e-12, atol=0)
+    assert (shifted.said["blocks.0.attn.S"] != plain.said["blocks.0.attn.S"])[..., 0].all()
+    torch.testing.assert_close(shifted.said["blocks.0.attn.A"], plain.said["blocks.0.attn.A"], rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(logits, plain.said["head.logits"], rtol=1e-11, atol=1e-13)
 
 
 # ---- variance

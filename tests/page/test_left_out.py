@@ -72,7 +72,7 @@ def test_where_a_number_was_left_out_the_page_says_so_and_how_to_get_it(reader: 
     eventually(card).to_contain_text("larger than 10 MB")
     command = card.locator("code").inner_text()
     needed = int(command.rpartition(" ")[2])
-    assert command.startswith("glassformer trace RUN TEXT --html PAGE.html --page-size ")
+    assert command.startswith("glassformer trace RUN TEXT --eta 0.1 --html PAGE.html --page-size ")
     assert len(fitting(header_of(large), tensors_of(large), needed * 1_000_000)[0]) == len(large.values)
     eventually(reader.inspector.locator(".missing")).to_be_visible()
     reader.page.keyboard.press("Escape")
@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_recomputed_takes_no_edits_and_says_why(reader: Rea
     )
     assert refused == "tooLarge"
     reader.page.locator(".menu summary").click()
-    eventually(reader.page.locator(".menu")).to_contain_text("glassformer trace RUN TEXT --json")
+    eventually(reader.page.locator(".menu")).to_contain_text("glassformer trace RUN TEXT --eta 0.1 --json numbers.json")
 
 
 @pytest.mark.browser

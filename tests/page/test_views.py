@@ -203,7 +203,7 @@ def test_strange_tokens_are_shown_as_they_are_and_do_nothing(
 
 
 def test_keys_choose_the_view(reader: Reader) -> None:
-    for key, view in zip("23451", ["gradient", "update", "after", "compare", "forward"], strict=True):
+    for key, view in zip("234561", ["gradient", "update", "after", "compare", "probes", "forward"], strict=True):
         reader.page.keyboard.press(key)
         eventually(reader.page.locator(f'[data-view="{view}"]')).to_have_attribute("aria-pressed", "true")
     reader.page.keyboard.press("?")

@@ -21,11 +21,11 @@ def trace():
 
 
 def with_header(data: bytes, change) -> bytes:
-    """A safetensors file with its trace header changed by ``change``."""
+    """A safetensors file with its trace header changed by ``change``, and no checksum that would tell."""
     (size,) = struct.unpack("<Q", data[:8])
     outer = json.loads(data[8 : 8 + size])
     header = change(json.loads(outer["__metadata__"]["glassformer.trace"]))
-    outer["__metadata__"]["glassformer.trace"] = json.dumps(header)
+    outer["__metadata__"] = {"glassformer.trace": json.dumps(header)}
     text = json.dumps(outer).encode()
     return struct.pack("<Q", len(text)) + text + data[8 + size :]
 
@@ -143,6 +143,26 @@ def test_a_header_full_of_nonsense_is_called_damaged(trace, tmp_path):
         (tmp_path / "broken").write_bytes(with_header(data, lambda _, n=nonsense: n))
         with pytest.raises(UserError, match=r"damaged|newer"):
             load_trace(tmp_path / "broken")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda update: {**update, "groups": [{**update["groups"][0], "id": "blocks.7.attn.W_Q"}]},
+        lambda update: {**update, "watched": [{**update["watched"][0], "id": "blocks.7.attn.A"}]},
+        lambda update: {**update, "coincidences": [{"a": "blocks.7.attn.W_Q", "b": "head.U", "apart_after": 1.0}]},
+    ],
+)
+def test_a_header_that_speaks_of_what_is_not_there_is_called_damaged(trace, tmp_path, change):
+    save_trace(trace, tmp_path / "now")
+    data = (tmp_path / "now").read_bytes()
+    (tmp_path / "broken").write_bytes(with_header(data, lambda h: {**h, "update": change(h["update"])}))
+    with pytest.raises(UserError, match=r"damaged.*blocks\.7"):
+        load_trace(tmp_path / "broken")
+    renamed = {"blocks.7.attn.W_Q": next(iter(header_of(trace)["witnesses"].values()))}
+    (tmp_path / "broken").write_bytes(with_header(data, lambda h: {**h, "witnesses": renamed}))
+    with pytest.raises(UserError, match=r"damaged.*blocks\.7"):
+        load_trace(tmp_path / "broken")
 
 
 def test_a_file_whose_numbers_were_changed_breaks_the_replay_law(trace, tmp_path):

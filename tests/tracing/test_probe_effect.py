@@ -182,7 +182,7 @@ def test_a_model_with_a_number_that_is_not_finite_is_refused_by_name() -> None:
     model = toy24_model()
     with torch.no_grad():
         model.head.U[0, 1] = math.nan
-    with pytest.raises(UserError, match=r"head\.U holds a number that is not finite"):
+    with pytest.raises(UserError, match=r"head\.U\[0,1\] is NaN.*first parameter that is not finite"):
         reading_of(model, [0, 1])
 
 

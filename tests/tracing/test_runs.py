@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.model import Decoder, DropoutConfig
 from glassformer.tracing import SGD, AdamW, trace_run
 from glassformer.training import OptimizerConfig, RunFolder, TrainingConfig, run
 from glassformer.training.checkpoint import latest, load_checkpoint, save_checkpoint
 from glassformer.training.run_files import CHECKPOINTS
-from learning import tiny_decoder, tokens_of, words_text
+from learning import save_run, tiny_decoder, tokens_of, words_text
 
 CONFIG = TrainingConfig(steps=4, batch=4, threads=1, optimizer=OptimizerConfig(weight_decay=0.2, clip=0.4))
 
@@ -76,3 +77,19 @@ def test_a_run_without_checkpoints_says_so(copied: Path) -> None:
     shutil.rmtree(copied / CHECKPOINTS)
     with pytest.raises(UserError, match="no checkpoint"):
         trace_run(copied, "abc", update="run", witness_cells=0)
+
+
+def test_a_step_of_training_mode_records_its_masks_and_a_model_without_dropout_has_none(
+    trained: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="no dropout"):
+        trace_run(trained, "abc", dropout=True, witness_cells=0)
+    tokenizer, _ = tokens_of(words_text(80))
+    plain = tiny_decoder(tokenizer.vocab_size)
+    rates = DropoutConfig(embedding=0.3, attention=0.3, residual=0.3)
+    model = Decoder(plain.config.model_copy(update={"dropout": rates}), torch.Generator().manual_seed(0))
+    save_run(tmp_path / "run", model, tokenizer)
+    run = trace_run(tmp_path / "run", "abc bca", dropout=True, witness_cells=0)
+    assert {"embed.kept_X", "blocks.0.attn.kept_A", "blocks.0.kept_O", "blocks.0.kept_F"} <= set(run.values)
+    assert run.replay.holds
+    assert "embed.kept_X" not in trace_run(tmp_path / "run", "abc bca", witness_cells=0).values

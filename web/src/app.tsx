@@ -1,5 +1,5 @@
 /** The page: head, run, map, way, inspector; and what belongs to the window: keys, theme, address, paper. */
-import { options } from "preact";
+import { options, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./state/keyboard.ts";
 import { MarksContext, marksOf } from "./state/marks.ts";
@@ -9,8 +9,10 @@ import { SessionContext, useSession, useSpeech, useStore, type Session } from ".
 import { Derivations } from "./views/derivations.tsx";
 import { Dialogs } from "./views/dialogs.tsx";
 import { Inspector } from "./views/inspector.tsx";
+import { Lemmas } from "./views/lemmas.tsx";
 import { WayMap } from "./views/map.tsx";
 import { Parts } from "./views/parts.tsx";
+import { Probes } from "./views/probes.tsx";
 import { RunBar } from "./views/runbar.tsx";
 import { Legend, TopBar, Views } from "./views/topbar.tsx";
 import { UpdatePanel } from "./views/update.tsx";
@@ -97,38 +99,50 @@ function cardOf(key: string): Element | null {
   return document.getElementById(`card-${key.replace(/\.(grad|new|after)$/, "")}`);
 }
 
-function Page() {
+/** Marks what the looked-at cell reads and what reads it. A choice draws this again, and of what is in it only the marks. */
+function Selection({ children }: { children: ComponentChildren }) {
   const session = useSession();
-  const { t } = useSpeech();
-  const view = useStore((state) => state.view);
   const selected = useStore((state) => state.selected);
   const version = useStore((state) => state.version);
   const marks = useMemo(() => marksOf(session, selected), [selected, version]);
+  useSelection();
+  return <MarksContext.Provider value={marks}>{children}</MarksContext.Provider>;
+}
+
+function Page() {
+  const { t } = useSpeech();
+  const view = useStore((state) => state.view);
   const main = useRef<HTMLElement>(null);
   useLanguage();
   usePrinting();
   useKeys();
-  useSelection();
   return (
-    <MarksContext.Provider value={marks}>
+    <Selection>
       <a class="skip" href="#way">
         {t("skip")}
       </a>
       <TopBar />
       <RunBar />
       <Views />
-      <div class="columns">
-        <WayMap />
+      <div class={view === "probes" ? "columns without-map" : "columns"}>
+        {view !== "probes" && <WayMap />}
         <main id="way" ref={main} tabIndex={-1}>
-          <Legend />
-          {view === "update" && <UpdatePanel />}
-          <Parts />
-          <Derivations />
+          {view === "probes" ? (
+            <Probes />
+          ) : (
+            <>
+              <Legend />
+              {view === "update" && <UpdatePanel />}
+              <Parts />
+              <Derivations />
+              <Lemmas />
+            </>
+          )}
         </main>
         <Inspector />
       </div>
       <Dialogs />
-    </MarksContext.Provider>
+    </Selection>
   );
 }
 

@@ -1,9 +1,11 @@
 /** Every sentence of the page in its two languages, side by side: neither is a translation added later. */
 import type { Bilingual, Language } from "./data/types.ts";
+import { PROBE_TEXTS } from "./probe-words.ts";
 import { REFUSALS } from "./refusals.ts";
 
 export const TEXTS = {
   ...REFUSALS,
+  ...PROBE_TEXTS,
   // head and views
   about: ["About this run", "关于这次运行"],
   derivations: ["Derivations", "推导"],
@@ -282,7 +284,7 @@ export const TEXTS = {
     "Tab moves between tables and links, the arrow keys inside a table or heat map. These keys work outside text fields:",
     "Tab 在表格和链接之间移动，方向键在表格或热图之内移动。以下按键在输入框之外有效：",
   ],
-  keysViews: ["forward, gradient, update, after, before → after", "前向、梯度、更新、更新后、更新前 → 后"],
+  keysViews: ["forward, gradient, update, after, before → after, probes", "前向、梯度、更新、更新后、更新前 → 后、探测"],
   keysArrows: ["from number to number in a table or heat map", "在表格或热图中逐个移动"],
   keysEnter: ["look at the number", "查看这个数"],
   keysHistory: ["back and forward through the numbers looked at", "在看过的数之间后退、前进"],
@@ -325,8 +327,8 @@ export const TEXTS = {
   computedMeans: ["Computed in this page by definition.", "在本页按定义算出。"],
   measured: ["measured", "实测"],
   measuredMeans: [
-    "Measured on a trained model: a parameter as training left it.",
-    "取自训练好的模型：训练结束时的参数值。",
+    "Measured on a trained model: its parameters as training left them, or what it does with them.",
+    "取自训练好的模型：训练结束时的参数值，或它用这些参数算出的结果。",
   ],
   recorded: ["recorded", "记录"],
   recordedMeans: ["Recorded while the model itself ran.", "模型自己运行时记录下来的。"],

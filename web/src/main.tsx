@@ -9,6 +9,7 @@ import "./styles/matrices.css";
 import "./styles/map.css";
 import "./styles/inspector.css";
 import "./styles/sections.css";
+import "./styles/probes.css";
 import "./styles/print.css";
 import { render } from "preact";
 import { App } from "./app.tsx";

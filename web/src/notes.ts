@@ -1,9 +1,8 @@
 /** A few sentences for each part of the way, marked as what they are; what the run's options add is told beside it. */
-import type { Bilingual, Expr, Header } from "./data/types.ts";
+import type { Bilingual, Expr, Header, StatementStatus } from "./data/types.ts";
 import { children } from "./notation/tree.ts";
 import type { View } from "./state/store.ts";
 import type { Part } from "./state/structure.ts";
-import type { StatementStatus } from "./views/status.tsx";
 
 export interface Note {
   status: StatementStatus;
@@ -293,7 +292,7 @@ function namesIn(expr: Expr): string[] {
 /** The note of a part in a view, null where there is none. */
 export function noteFor(part: Part, view: View, header: Header): Note | null {
   const name = part.id.slice(part.id.lastIndexOf(".") + 1);
-  const found = view === "update" ? undefined : (view === "gradient" ? BACKWARD : FORWARD)[name];
+  const found = view === "update" || view === "probes" ? undefined : (view === "gradient" ? BACKWARD : FORWARD)[name];
   if (!found) return null;
   const own = new Set(part.quantities.map((each) => each.id));
   const here: Here = {

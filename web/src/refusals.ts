@@ -4,7 +4,7 @@ export const REFUSALS = {
     "With everything this page would be larger than {megabytes} MB, so some tensors were left out: those after the update first, then parameters and their gradients, activations last; of each the largest first.",
     "若包含全部数值，本页将超过 {megabytes} MB，所以略去了一些张量：先是更新之后的，再是参数及其梯度，最后才是激活值；每一类从最大的开始。",
   ],
-  bringIt: ["This command, with the run and the text of this page, writes a page that has it:", "下面的命令（填上本页的运行和文本）写出含有它的页面："],
+  bringIt: ["This command writes a page that has it:", "下面的命令写出含有它的页面："],
   computeHere: ["Compute it here", "在此计算"],
   needsMissing: [
     "Its arithmetic reads {key}, which is not recorded in this page.",
@@ -15,8 +15,8 @@ export const REFUSALS = {
     "模型太大，无法在页面中重新计算（每次改动要做 {millions} 百万次乘法），所以这里不能改动：每个数都是运行时的记录。要改动一个数，请另写一页：",
   ],
   tooManyNumbers: [
-    "These are too many numbers for the browser to save at once. Write them with: glassformer trace RUN TEXT --json numbers.json",
-    "数值太多，浏览器无法一次保存。请用命令写出：glassformer trace RUN TEXT --json numbers.json",
+    "These are too many numbers for the browser to save at once. Write them with:",
+    "数值太多，浏览器无法一次保存。请用命令写出：",
   ],
   refused_tooLarge: ["this model is too large to be computed again here", "模型太大，无法在此重新计算"],
   refused_oneRow: ["one row must count in the loss", "至少要有一行计入损失"],

@@ -87,6 +87,17 @@ describe("the arithmetic of a cell", () => {
     ]);
   });
 
+  test("of a sum with a filter says where its terms stand", () => {
+    const embedding = new Engine(header, recorded);
+    embedding.setTokens([0, 0]);
+    embedding.recompute();
+    const [path] = embedding.arithmetic("embed.E.grad", 0).via;
+    expect(bare(path.symbolic)).toBe("\\sum_{i:\\,t_i = 1} \\bar X_{i1}");
+    expect(path.places).toBe("i = 1, 2");
+    expect(engine.arithmetic("embed.E.grad", 2).via[0].places).toBe("i = 2");
+    expect(engine.arithmetic("blocks.0.attn.A", 2).via[0].where[0].places).toBe("");
+  });
+
   test("of a gradient names each path", () => {
     const explained = engine.arithmetic("embed.X.grad", 2);
     expect(explained.via.map(({ consumer }) => consumer).sort()).toEqual(

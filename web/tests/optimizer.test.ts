@@ -4,11 +4,20 @@ import type { Header } from "../src/data/types.ts";
 import { Engine, NotRecorded } from "../src/notation/engine.ts";
 import { structureOf } from "../src/state/structure.ts";
 
-const { header, tensors } = JSON.parse(readFileSync(new URL("../fixtures/adamw.json", import.meta.url), "utf8")) as {
+interface Fixture {
   header: Header;
-  tensors: Record<string, (number | null)[]>;
-};
-const recorded = new Map(Object.entries(tensors).map(([key, cells]) => [key, Float64Array.from(cells, (x) => x ?? -Infinity)]));
+  recorded: Map<string, Float64Array>;
+}
+
+function fixture(name: string): Fixture {
+  const { header, tensors } = JSON.parse(readFileSync(new URL(`../fixtures/${name}.json`, import.meta.url), "utf8")) as {
+    header: Header;
+    tensors: Record<string, (number | null)[]>;
+  };
+  return { header, recorded: new Map(Object.entries(tensors).map(([key, cells]) => [key, Float64Array.from(cells, (x) => x ?? -Infinity)])) };
+}
+
+const { header, recorded } = fixture("adamw");
 
 function engine(): Engine {
   const made = new Engine(header, recorded);
@@ -128,5 +137,27 @@ describe("a page of it that leaves numbers out and recomputes nothing", () => {
   test("a moment that is missing from a page that leaves nothing out is an error", () => {
     const rest = new Map([...recorded].filter(([key]) => key !== "head.U.moment1"));
     expect(() => new Engine(header, rest)).toThrow("head.U.moment1");
+  });
+});
+
+describe("the 24-parameter model under plain gradient descent", () => {
+  const plain = fixture("toy24");
+
+  test("is told from every other optimizer by its parameters alone", () => {
+    expect(new Engine(plain.header, plain.recorded).plainDescent).toBe(true);
+    const [one, other] = plain.header.statements.filter(({ face }) => face === "new");
+    const statements = plain.header.statements.map((s) => (s === one ? { ...one, expr: other.expr } : s));
+    expect(new Engine({ ...plain.header, statements }, plain.recorded).plainDescent).toBe(false);
+  });
+
+  test("a page that leaves numbers out still knows its slope: minus the squared norm of the gradient", () => {
+    const part = { ...plain.header, left_out: { limit: 1, needed: 2 } };
+    const recorded = new Map([...plain.recorded].filter(([key]) => key !== "head.U"));
+    const engine = new Engine(part, recorded);
+    expect(engine.pace).toBe("recorded");
+    const told = plain.header.update;
+    if (!told) throw new Error("the fixture has no update");
+    expect(engine.slope() * told.eta).toBeCloseTo(told.predicted, 13);
+    expect(engine.slope()).toBeLessThan(-1);
   });
 });

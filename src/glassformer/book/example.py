@@ -102,4 +102,4 @@ def program_plain(program: Program) -> dict[str, Any]:
 
 def small_program(part: Group, sizes: Mapping[str, float], **names: str) -> Callable[[], Program]:
     """A program of one group at ``ex``: its quantities are ``ex.NAME``."""
-    return lambda: build_program([place(part, "ex", **names)], sizes)
+    return lambda: build_program([place(part, "ex", None, **names)], sizes)

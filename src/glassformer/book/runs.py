@@ -19,6 +19,7 @@ from ..tracing import trace_run
 from ..tracing.probes import Report, aim_at, attention_effect, gradient_norms, linearity, reading_of, same_token
 from ..tracing.probes.report import Note, Table, cell
 from ..training import LoadedRun, load_run, log_probabilities
+from .cuts import cuts
 from .library import Library
 
 GIVEN = 5
@@ -92,6 +93,7 @@ def _reports(loaded: LoadedRun, language: Language) -> Mapping[str, Report]:
         "prefixes": same_token(before, reading.of(_other(language, ids))).report(),
         "teacher": _teacher(loaded, ids),
         "distribution": _distribution(loaded, language, ids[:GIVEN]),
+        "cuts": cuts(),
     }
 
 

@@ -9,11 +9,13 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .book import book_command, worksheet_command
+from .check import EPILOG, check_command
 from .console import help_if_alone, write
 from .data import data_app
 from .explain import explain_command
 from .formula import formula_command
 from .generate import generate_command
+from .laws import laws_command
 from .probe import probe_command
 from .stopping import StoppedAtOnce
 from .trace import trace_command
@@ -45,6 +47,8 @@ app.add_typer(data_app)
 app.command("probe")(probe_command)
 app.command("book")(book_command)
 app.command("worksheet")(worksheet_command)
+app.command("check", epilog=EPILOG)(check_command)
+app.command("laws")(laws_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -12,7 +12,7 @@ from ..errors import UserError
 from .console import both_names, write
 from .output import refuse_existing
 from .subject import Language, Request, open_subject
-from .trace import Cells, Chosen, Eta, Subject, Target, Tokens, rate_of
+from .trace import Cells, Chosen, Dropout, Eta, Subject, Target, Tokens, rate_of
 
 if TYPE_CHECKING:
     from ..tracing import Trace
@@ -49,12 +49,15 @@ def explain_command(
     target: Target = None,
     eta: Eta = None,
     optimizer: Chosen = None,
+    dropout: Dropout = False,
     lang: Annotated[Language, typer.Option(help="Language of names.")] = Language.en,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Show one number: formula, this run's operands, result, what was recorded, and three witnesses for a gradient."""
     refuse_existing(out, force)
-    trace = open_subject(Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer))
+    trace = open_subject(
+        Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer, dropout=dropout)
+    )
     told = _explained(trace, cell, layer)
     found = told.path() if path else told
     name = both_names(trace.program.quantities[told.id].quantity, lang.value) if out is None else None

@@ -23,7 +23,7 @@ WORDS = {
         "tokens": "tokens", "right": "most probable", "wrong": "least probable", "unscaled": "scale without 1/√d_k",
         "largest_change_of_A": "largest change of A", "patched": "patched", "logit": "logit", "loss": "loss",
         "other_logit": "logit of the other text", "other_loss": "loss of the other text", "other": "other text",
-        "parameters": "parameters",
+        "parameters": "parameters", "from 0": " (from 0)",
     },
     "zh": {
         "constructed": "构造", "computed": "计算", "measured": "实测", "sampled": "抽样",
@@ -34,7 +34,7 @@ WORDS = {
         "tokens": "Token 数", "right": "最可能", "wrong": "最不可能", "unscaled": "不除以 √d_k 的尺度",
         "largest_change_of_A": "A 的最大变化", "patched": "被替换", "logit": "分数", "loss": "损失",
         "other_logit": "另一段文字的分数", "other_loss": "另一段文字的损失", "other": "另一段文字",
-        "parameters": "参数",
+        "parameters": "参数", "from 0": "（从 0 起）",
     },
 }  # fmt: skip
 
@@ -51,7 +51,8 @@ def lines(report: Mapping[str, Any], lang: str) -> Iterator[str]:
         mark = "" if table["provenance"] == report["provenance"] else f"  [{words[table['provenance']]}]"
         yield table["title"][lang] + mark
         rows = table["rows"][:MOST_ROWS]
-        head = [column[lang] for column in table["columns"]]
+        begins = words["from 0"]
+        head = [column[lang] + begins * (k in table["counted"]) for k, column in enumerate(table["columns"])]
         yield from ("  " + line for line in aligned([head, *([_cell(x, words, lang) for x in row] for row in rows)]))
         if len(table["rows"]) > MOST_ROWS:
             yield "  " + words["more"].format(n=len(table["rows"]) - MOST_ROWS)

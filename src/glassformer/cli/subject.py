@@ -14,6 +14,7 @@ from ..errors import UserError
 if TYPE_CHECKING:
     from ..tracing import Trace
     from ..tracing.optimizers import Update
+    from ..tracing.request import Command
 
 TOY = "toy24"
 
@@ -35,7 +36,9 @@ class Optimizer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A subject and the changes asked for: single cells, tokens and target of the small model, learning rate, optimizer."""
+    """A subject and what is asked for: single cells, tokens and target of the small model, learning rate, optimizer,
+    whether the probes are recorded too (None: nobody said), training mode.
+    """
 
     subject: str
     text: str | None = None
@@ -44,6 +47,26 @@ class Request:
     target: str | None = None
     eta: float | None = None
     optimizer: Optimizer | None = None
+    probes: bool | None = None
+    dropout: bool = False
+
+    @property
+    def command(self) -> Command:
+        """The same request as words. A folder given from the root keeps only its name: a page is for others to read."""
+        from ..tracing.request import Command
+
+        options = [
+            *(("--set", cell) for cell in self.cells),
+            ("--tokens", self.tokens),
+            ("--target", self.target),
+            ("--eta", None if self.eta is None else str(self.eta)),
+            ("--optimizer", None if self.optimizer is None else str(self.optimizer)),
+        ]
+        given = [word for option, value in options if value is not None for word in (option, value)]
+        if self.dropout:
+            given.append("--dropout")
+        path = Path(self.subject)
+        return Command(path.name if path.is_absolute() else self.subject, self.text, tuple(given))
 
 
 def open_subject(request: Request) -> Trace:
@@ -53,9 +76,9 @@ def open_subject(request: Request) -> Trace:
     """
     path = Path(request.subject)
     if request.subject == TOY:
-        return _toy(request)
+        return _toy(request).told(request.command)
     if path.is_dir():
-        return _run(request)
+        return _run(request).told(request.command)
     if path.is_file():
         return _file(request)
     if path.name == request.subject and not path.suffix:
@@ -75,6 +98,8 @@ def _toy(request: Request) -> Trace:
             "Its vocabulary is A, B and C.",
             "Give for example --tokens A,B --target C.",
         )
+    if request.dropout:
+        raise UserError("toy24 has no dropout.", "Training mode draws no masks for it.", "Leave --dropout out.")
     defaults = ToySettings()
     tokens = (
         defaults.tokens if request.tokens is None else [token_of(word.strip()) for word in request.tokens.split(",")]
@@ -85,7 +110,8 @@ def _toy(request: Request) -> Trace:
             "toy24 was never trained.", "It has no optimizer whose state could go on.", "Give --optimizer adamw."
         )
     eta = defaults.eta if request.eta is None else request.eta
-    return trace_toy24(ToySettings(tokens, target, eta, assignments(request.cells), _update(request)))
+    settings = ToySettings(tokens, target, eta, assignments(request.cells), _update(request), bool(request.probes))
+    return trace_toy24(settings)
 
 
 def _update(request: Request) -> Update | None:
@@ -118,7 +144,8 @@ def _run(request: Request) -> Trace:
             "Leave --eta out, or give --optimizer adamw.",
         )
     update = "run" if request.optimizer is Optimizer.run else _update(request)
-    return trace_run(request.subject, request.text, update=update, cells=assignments(request.cells))
+    cells, probes = assignments(request.cells), bool(request.probes)
+    return trace_run(request.subject, request.text, update=update, cells=cells, probes=probes, dropout=request.dropout)
 
 
 def _file(request: Request) -> Trace:
@@ -131,6 +158,8 @@ def _file(request: Request) -> Trace:
         "--target": request.target,
         "--eta": request.eta,
         "--optimizer": request.optimizer,
+        "--probes" if request.probes else "--no-probes": request.probes,
+        "--dropout": request.dropout or None,
     }
     for option, value in given.items():
         if value is not None:

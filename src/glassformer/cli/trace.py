@@ -11,7 +11,7 @@ import typer
 from ..errors import UserError
 from .console import aside, write
 from .output import emit_json, refuse_existing
-from .subject import Language, Optimizer, Request, open_subject
+from .subject import TOY, Language, Optimizer, Request, open_subject
 
 if TYPE_CHECKING:
     from ..tracing import Trace
@@ -30,6 +30,10 @@ Chosen = Annotated[
     Optimizer | None,
     typer.Option(help="Whose step: gradient_descent (the default), adamw from rest, or the run's own as it stands."),
 ]
+Dropout = Annotated[
+    bool,
+    typer.Option("--dropout", help="Look at a step of training mode, whose masks are recorded (a model with dropout)."),
+]
 
 
 def trace_command(
@@ -47,6 +51,10 @@ def trace_command(
     target: Target = None,
     eta: Eta = None,
     optimizer: Chosen = None,
+    probes: Annotated[
+        bool | None, typer.Option("--probes/--no-probes", help="Record what the probes find (on for toy24).")
+    ] = None,
+    dropout: Dropout = False,
     page_size: Annotated[
         int, typer.Option(metavar="MB", min=1, help="The most numbers that the page holds, in megabytes.")
     ] = 100,
@@ -59,7 +67,8 @@ def trace_command(
     """
     for path in (json_path if json_path != "-" else None, html, out):
         refuse_existing(path, force)
-    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer)
+    probes = True if probes is None and subject == TOY else probes
+    request = Request(subject, text, tuple(cells or ()), tokens, target, rate_of(eta), optimizer, probes, dropout)
     trace = open_subject(request)
     if json_path is not None:
         emit_json(_as_json(trace), json_path, force, indent=1 if trace.text.source == "toy24" else None)

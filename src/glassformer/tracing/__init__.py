@@ -14,6 +14,7 @@
 | ``replay.py`` | every recorded number equals its definition |
 | ``witnesses.py`` | definition, automatic differentiation and differences, for every gradient |
 | ``optimizers.py`` | ``SGD`` and ``AdamW``: the step of a trace, line by line |
+| ``losses.py`` | the loss with other parameters, from the model that ran |
 | ``update.py`` | the step predicted, exact, by group, in the wrong order, along itself |
 | ``attribution.py`` | the exact change shared out among parameters (Shapley) |
 | ``reasons.py`` | what the step did to attention and probability, and equal gradients |
@@ -23,6 +24,7 @@
 | ``file.py`` | the trace file |
 | ``toy.py`` | the 24-parameter model under any settings |
 | ``runs.py`` | a text through a trained model |
+| ``probing.py`` | a trace with what the probes find |
 | ``steps.py`` | ``train``, every step of which can be traced |
 | ``probes/`` | experiments on a trained model |
 """

@@ -16,7 +16,10 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..model import Decoder
+from ..notation import SaidTwice
 from .optimizers import SGD, Update, take
+from .record import saying_once
+from .traceable import require_traceable, said_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,17 @@ def update_batch(
     """Make one step of ``update`` (``SGD(lr=0.1)``) on a batch of ``b`` rows of one length, in float64.
 
     ``tokens``, ``targets`` and ``scored`` (None: every position) are ``b`` rows of ``n``. ``model`` is copied, never
-    changed. Raises ``UserError`` for rows of different lengths, or a row in which nothing is scored.
+    changed. Raises ``UserError`` for rows of different lengths, a row in which nothing is scored, or a model that cannot be
+    traced (``traceable.py``).
     """
+    require_traceable(model)
     scored = [[True] * len(row) for row in tokens] if scored is None else scored
     lengths = {len(row) for rows in (tokens, targets, scored) for row in rows}
     if len(lengths) != 1 or not len(tokens) == len(targets) == len(scored):
         raise UserError("The rows of a batch have one length.", f"These have {sorted(lengths)}.", "Cut or split them.")
     if not all(any(row) for row in scored):
         raise UserError("A row has no scored position.", "Its loss is a mean over scored positions.", "Score one.")
-    observed = copy.deepcopy(model).double().eval().requires_grad_(True)
+    observed = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
     parameters = dict(observed.named_parameters())
     rows = [torch.tensor([list(row) for row in part]) for part in (tokens, targets, scored)]
     every = slice(0, len(tokens))
@@ -95,9 +100,12 @@ def update_batch(
 def _loss_and_gradient(model: Decoder, rows: Sequence[Tensor], cut: slice) -> tuple[float, dict[str, Tensor]]:
     tokens, targets, scored = (part[cut] for part in rows)
     model.zero_grad(set_to_none=True)
-    loss = model(tokens, targets, scored).loss
+    loss = model(tokens, targets, scored, say=saying_once()).loss
     assert loss is not None
-    loss.backward()
+    try:
+        loss.backward()
+    except SaidTwice as again:
+        raise said_again(again) from None
     named = model.named_parameters()
     return float(loss.detach()), {id: torch.zeros_like(p) if p.grad is None else p.grad.clone() for id, p in named}
 

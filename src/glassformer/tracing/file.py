@@ -1,15 +1,18 @@
 """The trace file: tensors in the safetensors layout, with a JSON header that holds the definitions.
 
-Nothing in it executes. A file is readable by every later version: ``SCHEMA`` grows by one when the header changes, and
+Nothing in it executes. A checksum tells a file that was damaged on its way from the one that was written; files of
+earlier versions have none. A file is readable by every later version: ``SCHEMA`` grows by one when the header changes, and
 each old schema keeps its reader and its golden file in the tests.
 
 | schema | new in it |
 |---|---|
 | 2 | lines of the optimizer as quantities and statements; ``attribution``, ``watched``, ``coincidences``, ``missed`` |
+| 2, optional | ``lemmas``; ``probes`` (reports) and ``command`` (what traces the same again) where there are any |
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +27,7 @@ from ..files import write_atomically
 
 SCHEMA = 2
 _KEY = "glassformer.trace"
+_CHECKSUM = "glassformer.sha256"
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,8 +36,9 @@ def write_trace_file(
     path: Path, header: Mapping[str, Any], tensors: Mapping[str, Array], *, replace: bool = False
 ) -> None:
     """Write a trace. Raises ``UserError`` when ``path`` exists (and not ``replace``) or cannot be written."""
-    metadata = {_KEY: json.dumps(header, ensure_ascii=True, allow_nan=False)}
-    data = safetensors.numpy.save({k: np.array(v, order="C") for k, v in tensors.items()}, metadata)
+    text = json.dumps(header, ensure_ascii=True, allow_nan=False)
+    plain = {k: np.array(v, order="C") for k, v in tensors.items()}
+    data = safetensors.numpy.save(plain, {_KEY: text, _CHECKSUM: _checksum(text, plain)})
     write_whole(path, data, replace=replace)
 
 
@@ -72,7 +77,21 @@ def read_trace_file(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             f"Its schema is {schema}; this version reads up to {SCHEMA}.",
             "Upgrade glassformer.",
         )
+    if metadata.get(_CHECKSUM, checksum := _checksum(metadata[_KEY], tensors)) != checksum:
+        raise UserError(
+            f"{path} is damaged.", "Its numbers or its header are not those that were written.", "Write it again."
+        )
     return header, tensors
+
+
+def _checksum(header: str, tensors: Mapping[str, Array]) -> str:
+    """SHA-256 of the header and of every tensor with its name, type and shape, in the order of the names."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def write_whole(path: Path, data: bytes, *, replace: bool = False) -> None:

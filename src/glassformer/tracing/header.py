@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,10 +16,11 @@ import numpy as np
 
 from .. import __version__, notation
 from ..errors import UserError
-from ..model.derivations import derivations
+from ..model.derivations import LEMMAS, derivations
 from ..notation import Kind, Placed, Program, Quantity, Statement, key
 from ..notation.chain import chain_json
 from ..notation.latex import index_latex
+from ..notation.lemma import lemma_json
 from ..notation.matrix import matrix_face
 from ..notation.symbols import Style, style_of
 from ..notation.tree import from_json, to_json
@@ -27,10 +28,11 @@ from .attribution import Attribution, Share
 from .audit import Audit
 from .file import SCHEMA, read_trace_file, write_trace_file
 from .optimizers import of_optimizer
+from .probes import report_from
 from .reasons import Coincidence, Watched
 from .replay import replay
-from .request import Text
-from .trace import Observer, Trace
+from .request import Command, Text
+from .trace import Companions, Observer, Trace
 from .update import GroupChange, SequentialUpdate, UpdateAnalysis
 from .witnesses import Differences, Directional, Witness
 
@@ -79,6 +81,7 @@ def _header(trace: Trace) -> Json:
         "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
         "statements": [statement_json(s, program, style) for s in (*program.statements, *trace.update)],
         "derivations": _derivations_json(trace),
+        "lemmas": _lemmas_json(trace),
         "witnesses": {id: _witness_json(w) for id, w in trace.witnesses.items()},
         "update": _analysis_json(trace.analysis),
         "replay": {
@@ -89,6 +92,16 @@ def _header(trace: Trace) -> Json:
         },
         "audit": None if trace.audit is None else asdict(trace.audit),
         "observer": asdict(trace.observer),
+        **_when_there(trace),
+    }
+
+
+def _when_there(trace: Trace) -> Json:
+    """What a header has only where it was asked for: the command that made the trace, the probes."""
+    command, probes = trace.text.command, trace.probes
+    return {
+        **({} if command is None else {"command": asdict(command)}),
+        **({} if probes is None else {"probes": [report.plain() for report in probes]}),
     }
 
 
@@ -116,21 +129,47 @@ def trace_from(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Trace
     program, update = _program_from(header)
     _check_tensors(program, tensors, len(header["vocabulary"]))
     text = Text(
-        tuple(header["vocabulary"]), header["title"], header["source"], header["provenance"], tuple(header["labels"])
+        tuple(header["vocabulary"]),
+        header["title"],
+        header["source"],
+        header["provenance"],
+        tuple(header["labels"]),
+        _command_from(header.get("command")),
     )
     audit = header["audit"]
+    analysis = _analysis_from(header["update"], header["schema"])
+    _check_names(program, (*header["witnesses"], *_named(analysis)))
     return Trace(
         program,
         update,
         dict(tensors),
         text,
         Observer(**_figures(header["observer"])),
-        _analysis_from(header["update"], header["schema"]),
+        analysis,
         replay(program, update, tensors),
         {id: _witness_from(_figures(w)) for id, w in header["witnesses"].items()},
         None if audit is None else Audit(audit["operations"], tuple(audit["uncovered"])),
-        tuple(header["derivations"]),
+        _companions_from(header),
     )
+
+
+def _companions_from(header: Mapping[str, Any]) -> Companions:
+    """What a header has besides numbers; a file may be older than lemmas, and probes are there only where asked for."""
+    lemmas, probes = header.get("lemmas"), header.get("probes")
+    return Companions(
+        tuple(header["derivations"]),
+        None if lemmas is None else tuple(lemmas),
+        None if probes is None else tuple(map(report_from, probes)),
+    )
+
+
+def _command_from(given: Mapping[str, Any] | None) -> Command | None:
+    if given is None:
+        return None
+    words = [given["subject"], *([] if given["text"] is None else [given["text"]]), *given["options"]]
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError("a command is made of words")
+    return Command(given["subject"], given["text"], tuple(given["options"]))
 
 
 def _check_tensors(program: Program, tensors: Mapping[str, Array], vocabulary: int) -> None:
@@ -146,6 +185,21 @@ def _check_tensors(program: Program, tensors: Mapping[str, Array], vocabulary: i
     for id, read in (("embed.t", tensors["embed.t"]), ("loss.y", tensors["loss.y"][tensors["loss.scored"] > 0])):
         if not ((read >= 0) & (read < vocabulary)).all():
             raise ValueError(f"{id} holds a token outside the vocabulary")
+
+
+def _check_names(program: Program, ids: Iterable[str]) -> None:
+    unknown = sorted(set(ids) - set(program.quantities))
+    if unknown:
+        raise ValueError(f"it speaks of {unknown[0]!r}, which is no quantity of it")
+
+
+def _named(a: UpdateAnalysis) -> Iterator[str]:
+    """Every id that an analysis speaks of."""
+    yield from (group.id for group in a.groups)
+    yield from a.sequential.different
+    yield from (cell.id for cell in a.watched)
+    yield from (id for pair in a.coincidences for id in (pair.a, pair.b))
+    yield from (id for share in (a.attribution.shares if a.attribution else ()) for id in share.members)
 
 
 def place_of(file: str) -> str:
@@ -196,9 +250,16 @@ def statement_json(s: Statement, program: Program, style: Style) -> Json:
 
 def _derivations_json(trace: Trace) -> list[Json]:
     """The derivations a file came with, or those of the parts that the program has."""
-    if trace.derivations is not None:
-        return [dict(derivation) for derivation in trace.derivations]
+    if trace.companions.derivations is not None:
+        return [dict(derivation) for derivation in trace.companions.derivations]
     return [chain_json(chain, trace.program) for chain in derivations(trace.program)]
+
+
+def _lemmas_json(trace: Trace) -> list[Json]:
+    """The lemmas a file came with, or those of this version, whatever the program: they bring programs of their own."""
+    if trace.companions.lemmas is not None:
+        return [dict(lemma) for lemma in trace.companions.lemmas]
+    return [lemma_json(lemma) for lemma in LEMMAS]
 
 
 def _witness_json(w: Witness) -> Json:

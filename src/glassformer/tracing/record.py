@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ..model import Decoder
+from ..model import Decoder, Resume
 from ..model.dropout import MASKS
 from ..notation import Place, Program, Quantity, SaidTwice, Say, id_at
 from .traceable import said_again
@@ -71,6 +71,20 @@ class Recorder:
             raise RuntimeError(f"edited in place after being recorded: {', '.join(edited)}")
 
 
+def saying_once() -> Say:
+    """A ``say`` that changes nothing, and raises ``SaidTwice`` for what it has heard before."""
+    heard: set[str] = set()
+
+    def say(quantity: Quantity, tensor: Any, at: Place) -> Any:
+        name = id_at(quantity, at)
+        if name in heard:
+            raise SaidTwice(f"{name} was said twice in one forward pass; a place must be unique")
+        heard.add(name)
+        return tensor
+
+    return say
+
+
 def patching(patches: Mapping[str, Patch]) -> Say:
     """A ``say`` that returns ``patches[id](tensor)`` for the named quantities and leaves the others as they are."""
 
@@ -81,17 +95,17 @@ def patching(patches: Mapping[str, Patch]) -> Say:
     return say
 
 
-def forward(model: Decoder, sample: Sample, say: Say) -> Any:
-    """One forward pass of ``sample`` as a batch of one."""
-    arguments, keywords = call_of(sample, say)
+def forward(model: Decoder, sample: Sample, say: Say, resume: Resume | None = None) -> Any:
+    """One forward pass of ``sample`` as a batch of one, or what is left of it from ``resume`` on."""
+    arguments, keywords = call_of(sample, say, resume)
     return model(*arguments, **keywords)
 
 
-def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
+def call_of(sample: Sample, say: Say, resume: Resume | None = None) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
     """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
     if sample.masks:
         say = _given(sample.masks, say)
-    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
+    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say, "resume": resume}
     if sample.segments is not None:
         keywords["segments"] = sample.segments[None]
     return (sample.tokens[None],), keywords

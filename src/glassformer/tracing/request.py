@@ -21,11 +21,24 @@ Token: TypeAlias = int | str
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """What ``glassformer trace`` was given: ``subject`` (``toy24``, the folder of a run), its text, all other options.
+
+    A page repeats it where it says how to get what it does not hold.
+    """
+
+    subject: str
+    text: str | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Token texts for readers (data, never markup), the run's title and where its numbers come from.
 
     ``provenance`` is ``constructed`` (chosen by hand), ``computed`` (any model) or ``measured`` (a trained one);
-    ``labels`` are other vocabularies the reader may choose, each a mapping with ``id``, ``en``, ``zh`` and ``texts``.
+    ``labels`` are other vocabularies the reader may choose, each a mapping with ``id``, ``en``, ``zh`` and ``texts``;
+    ``command`` is the one that traces the same again, where a command did.
     """
 
     vocabulary: tuple[str, ...]
@@ -33,6 +46,7 @@ class Text:
     source: str
     provenance: str
     labels: tuple[Mapping[str, Any], ...] = ()
+    command: Command | None = None
 
 
 class Asked(NamedTuple):

@@ -11,6 +11,7 @@ import torch
 
 from ..errors import UserError
 from ..model import Decoder
+from ..model.dropout import dropout_rates
 from ..training import load_run
 from ..training.checkpoint import latest, load_checkpoint
 from ..training.loading import read_parts
@@ -29,21 +30,31 @@ def trace_run(
     target: Token | None = None,
     cells: Mapping[str, float] | None = None,
     witness_cells: int | None = SAMPLED_CELLS,
+    probes: bool = False,
+    dropout: bool = False,
 ) -> Trace:
     """Trace ``text`` through the run saved at ``path``: every position but the last is scored against the next token.
 
     ``update``, ``target`` and ``witness_cells`` as for ``trace``; the update "run" is the next step that the run's own
-    optimizer would make. ``cells`` sets single parameters first. Raises ``UserError`` for a folder that is not a run, a
-    text the tokenizer does not know, or one too short or too long for the model.
+    optimizer would make. ``cells`` sets single parameters first. With ``probes`` the trace is one ``with_probes``. With
+    ``dropout`` the step is one of training mode, with masks drawn once from torch's generator. Raises ``UserError`` for a
+    folder that is not a run, a text the tokenizer does not know, or one too short or too long for the model, and for
+    ``dropout`` where the model has none.
     """
     path = Path(path)
     run = load_run(path)
+    if dropout and not dropout_rates(run.model.config.dropout):
+        raise UserError(
+            "This model has no dropout.", "Training mode draws no masks for it.", "Trace it without dropout."
+        )
     step = chosen(run_update(path, run.model) if update == "run" else update)
     set_cells(run.model.double(), cells or {})
     model, sample, words = asked(run, text, target)
     shown = words.title["en"]
     title = {"en": f"{shown} through {path.name}", "zh": f"{shown} 通过 {path.name}"}
-    return trace_sample(model, sample, replace(words, title=title), step, witness_cells=witness_cells)
+    words = replace(words, title=title)
+    traced = trace_sample(model, sample, words, step, witness_cells=witness_cells, dropout=dropout)
+    return traced.with_probes(model) if probes else traced
 
 
 def run_update(path: Path, model: Decoder) -> Update:

@@ -17,6 +17,7 @@ from .optimizers import SGD, Update
 from .request import Text, sample_of
 from .settings import set_cells
 from .trace import Trace, trace_sample
+from .traceable import require_traceable
 from .witnesses import STEP
 
 NAMES = {"abstract": ("A, B, C", "A、B、C"), "clinic": ("a clinic sentence", "临床句子")}
@@ -28,7 +29,8 @@ TITLE = {"en": "The 24-parameter model", "zh": "24 个参数的模型"}
 class ToySettings:
     """What may be changed: token ids, target id, learning rate, single cells as {"W_Q[1,0]": 0.7}, the optimizer.
 
-    ``update`` None is gradient descent at ``eta``; any other has a learning rate of its own.
+    ``update`` None is gradient descent at ``eta``; any other has a learning rate of its own. With ``probes`` the trace is
+    one ``with_probes``.
     """
 
     tokens: Sequence[int] = TOKENS
@@ -36,6 +38,7 @@ class ToySettings:
     eta: float = ETA
     cells: Mapping[str, float] = field(default_factory=dict)
     update: Update | None = None
+    probes: bool = False
 
 
 def trace_toy24(settings: ToySettings = ToySettings()) -> Trace:
@@ -54,10 +57,12 @@ def trace_toy24(settings: ToySettings = ToySettings()) -> Trace:
             f"{n} tokens do not fit.", f"The model reads 1 to {model.config.context}.", "Give for example --tokens A,B."
         )
     set_cells(model, settings.cells)
+    require_traceable(model)
     sample = sample_of(settings.tokens, [*settings.tokens[1:], settings.target], [False] * (n - 1) + [True])
     text = Text(tuple(LABELS[0]["texts"]), TITLE, "toy24", "constructed", LABELS)
     update = SGD(lr=settings.eta) if settings.update is None else settings.update
-    return trace_sample(model, sample, text, update, witness_cells=None)
+    traced = trace_sample(model, sample, text, update, witness_cells=None)
+    return traced.with_probes(model) if settings.probes else traced
 
 
 def token_of(word: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,11 +20,14 @@ from ..text import Tokenizer
 from ..training import LoadedRun
 from . import notebook
 from .audit import Audit, audit
+from .losses import losses_with
 from .optimizers import SGD, AdamW, Moments, Update, moments_after, stepped, take, targets_of
+from .probes import Report
+from .probing import probed
 from .record import Arrays, Sample, forward, record, record_forward, with_drawn_masks
 from .replay import Replay, replay
-from .request import Text, Token, asked
-from .traceable import require_finite, require_traceable
+from .request import Command, Text, Token, asked
+from .traceable import require_finite
 from .update import UpdateAnalysis, analyse
 from .view import QuantityView
 from .witnesses import Witness, Witnesses
@@ -33,7 +37,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SAMPLED_CELLS = 16
 """How many cells of a gradient are checked by central differences unless every cell is asked for."""
 
-EVERY_CELL = 64
+EVERY_CELL = 32
 """Gradients up to this many cells are always checked in every cell."""
 
 
@@ -50,6 +54,19 @@ class Observer:
     others: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """What travels with a trace besides its numbers.
+
+    ``derivations`` and ``lemmas`` are those that a file came with, as plain data (None: those of this version);
+    ``probes`` what the probes found in the same model and text (None: nobody asked them).
+    """
+
+    derivations: tuple[Mapping[str, Any], ...] | None = None
+    lemmas: tuple[Mapping[str, Any], ...] | None = None
+    probes: tuple[Report, ...] | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """All recorded numbers with the program that defines them: a mapping of their keys to arrays.
@@ -61,7 +78,7 @@ class Trace:
     ``values`` maps ``id``, ``id.grad``, ``id.new`` (parameters after the update) and ``id.after`` (forward pass after the
     update) to arrays with the axes of the quantity, without batch axis. Witnesses and figures are empty when they were
     not asked for. The lines of the optimizer are quantities too (``W_Q.moment1``, ``optimizer.norm``; see
-    ``optimizers.py``). ``derivations`` are those that a file came with, as plain data (None: those of this version).
+    ``optimizers.py``).
     """
 
     program: Program
@@ -73,7 +90,24 @@ class Trace:
     replay: Replay
     witnesses: Mapping[str, Witness] = field(default_factory=dict)
     audit: Audit | None = None
-    derivations: tuple[Mapping[str, Any], ...] | None = None
+    companions: Companions = Companions()
+
+    @property
+    def probes(self) -> tuple[Report, ...] | None:
+        """What the probes found, where the trace was made ``with_probes``; else None."""
+        return self.companions.probes
+
+    def with_probes(self, model: Decoder, layer: int = -1) -> Trace:
+        """The same trace with what the probes find in ``model``, the one that was traced; errors as ``probed``.
+
+        They explain the last scored row and its target, where they read one layer in ``layer`` (the last).
+        """
+        found = probed(model, self.program, self.values, self.text, layer)
+        return replace(self, companions=replace(self.companions, probes=found))
+
+    def told(self, command: Command) -> Trace:
+        """The same trace, which says that ``command`` made it."""
+        return replace(self, text=replace(self.text, command=command))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -215,11 +249,11 @@ def trace_sample(
 ) -> Trace:
     """Record one step of ``update`` of ``model`` at ``sample``, in float64, with witnesses.
 
-    ``model`` is copied, never changed. ``witness_cells`` caps the cells of each gradient that are checked by central
-    differences: 0 leaves the witnesses out, None checks every cell. With ``dropout`` the step is one of training mode:
-    its masks are drawn once, from torch's generator, and held fixed for everything that follows.
+    ``model`` is copied, never changed; that it can be traced (``require_traceable``) is for the caller to see to.
+    ``witness_cells`` caps the cells of each gradient that are checked by central differences: 0 leaves the witnesses out,
+    None checks every cell. With ``dropout`` the step is one of training mode: its masks are drawn once, from torch's
+    generator, and held fixed for everything that follows.
     """
-    require_traceable(model)
     if not bool(sample.scored.any()):
         raise UserError(
             "No position is scored.", "The loss is a mean over scored positions.", "Give a target for at least one."
@@ -263,7 +297,7 @@ def _trace(
         values,
         text,
         _observe(observed, sample),
-        analyse(program, update, values),
+        analyse(program, update, values, functools.partial(losses_with, observed, sample)),
         replay(program, update, values),
         witnesses,
         audit(observed, sample, step[1]),

@@ -1,16 +1,19 @@
 """One step of an optimizer, looked at from all sides.
 
-Everything here is evaluated from the definitions: what a first-order estimate predicts (for gradient descent ``-eta`` times
-the squared norm of the gradient; for any step, the gradient times the step), what each parameter does when it moves
-alone, what all of them do together and how that is shared out, what happens when they are (wrongly) updated one after
-another, and how the loss runs along the step.
+What a first-order estimate predicts (for gradient descent ``-eta`` times the squared norm of the gradient; for any step,
+the gradient times the step), what each parameter does when it moves alone, what all of them do together and how that is
+shared out, what happens when they are (wrongly) updated one after another, and how the loss runs along the step.
+
+Numbers that are kept come from the definitions. Where the loss alone is wanted, a hundred times over, a trace asks the
+model that ran (``losses.py``); from a file, which has no model, the definitions answer.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,8 @@ import numpy as np
 
 from ..notation import EvaluationError, Program, Statement, evaluate, key, run
 from ..notation.tree import Add, Idx, Ref
-from .attribution import ORDERS, Attribution, By, attribute, groups_of, usual
+from .attribution import EXACT_GROUPS, ORDERS, Attribution, By, Change, attribute, groups_of, usual
+from .losses import Losses
 from .optimizers import targets_of
 from .reasons import Coincidence, Watched, coincidences, watched
 
@@ -73,28 +77,57 @@ class UpdateAnalysis:
         return self.exact - self.predicted
 
 
-def analyse(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> UpdateAnalysis:
-    """Analyse one joint step. ``values`` holds the forward values, gradients and new parameters of the run."""
+def analyse(
+    program: Program, update: Sequence[Statement], values: Mapping[str, Array], losses: Losses
+) -> UpdateAnalysis:
+    """Analyse one joint step. ``values`` holds the forward values, gradients and new parameters of the run.
+
+    ``losses`` answers what the loss is with other parameters.
+    """
     eta = program.scalars["eta"]
     parameters = list(targets_of(program, update))
-    loss = loss_of(program, values, {})
+    loss = float(values["loss.L"])
     steps = steps_of(program, update, values)
     predicted = {id: float((values[key(id, "grad")] * steps[id]).sum()) for id in parameters}
-
-    change = functools.cache(functools.partial(_change, program, values, loss))
-
+    groups = groups_of(parameters, usual(parameters))
+    change = _changes(values, losses, [*([id] for id in parameters), parameters, *_unions(groups.values())])
+    line = losses({id: values[id] + k * step for id, step in steps.items()} for k in LINE)
     return UpdateAnalysis(
         eta,
         loss,
         tuple(GroupChange(id, predicted[id], change(frozenset([id]))) for id in parameters),
         sum(predicted.values()),
         change(frozenset(parameters)),
-        sequential(program, update, values),
-        tuple((eta * k, loss_along(program, values, steps, k)) for k in LINE),
-        attribute(groups_of(parameters, usual(parameters)), predicted, change, by=usual(parameters)),
+        sequential(program, update, values, losses),
+        tuple((eta * k, there) for k, there in zip(LINE, line, strict=True)),
+        attribute(groups, predicted, change, by=usual(parameters)),
         watched(program, values),
         coincidences(program, parameters, values, _leaves(program, values)),
     )
+
+
+def _unions(groups: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """What moves when any of ``groups`` move, where there are few enough to ask for every such set."""
+    groups = list(groups)
+    for count in range(1, len(groups) + 1) if len(groups) <= EXACT_GROUPS else ():
+        for chosen in itertools.combinations(groups, count):
+            yield [id for group in chosen for id in group]
+
+
+def _changes(values: Mapping[str, Array], losses: Losses, foreseen: Iterable[Iterable[str]]) -> Change:
+    """The exact change of the loss when a set of parameters takes its new values. Those ``foreseen`` are asked for together.
+
+    NaN where the loss is not finite: of a step without measure no change is left.
+    """
+    loss = float(values["loss.L"])
+
+    def ask(sets: Sequence[frozenset[str]]) -> list[float]:
+        found = losses({id: values[key(id, "new")] for id in moved} for moved in sets)
+        return [there - loss if math.isfinite(there) else math.nan for there in found]
+
+    sets = list(dict.fromkeys(map(frozenset, foreseen)))
+    known = dict(zip(sets, ask(sets), strict=True))
+    return lambda moved: known[moved] if moved in known else ask([moved])[0]
 
 
 def shares_of(trace: Trace, by: By, *, orders: int = ORDERS, seed: int = 0) -> Attribution:
@@ -137,12 +170,9 @@ def loss_of(program: Program, values: Mapping[str, Array], changed: Mapping[str,
     return float(run(program.forward, {**_leaves(program, values), **changed}, program.scalars)["loss.L"])
 
 
-def loss_along(program: Program, values: Mapping[str, Array], steps: Mapping[str, Array], times: float) -> float:
-    """The loss ``times`` steps on, all parameters moved together."""
-    return loss_of(program, values, {id: values[id] + times * step for id, step in steps.items()})
-
-
-def sequential(program: Program, update: Sequence[Statement], values: Mapping[str, Array]) -> SequentialUpdate:
+def sequential(
+    program: Program, update: Sequence[Statement], values: Mapping[str, Array], losses: Losses
+) -> SequentialUpdate:
     """Change every parameter the moment its last contribution is in, and let what follows read the new value.
 
     A clipped gradient keeps the factor of the joint step: it cannot be known before all gradients are.
@@ -167,7 +197,7 @@ def sequential(program: Program, update: Sequence[Statement], values: Mapping[st
     different = tuple(
         id for id in changed if not np.allclose(changed[id], values[key(id, "new")], rtol=1e-12, atol=1e-15)
     )
-    return SequentialUpdate(loss_of(program, values, changed), different)
+    return SequentialUpdate(losses([changed])[0], different)
 
 
 def _parameters_first(backward: Sequence[Statement], parameters: Container[str]) -> list[Statement]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
-from ..model import Decoder
+from ..model import Decoder, Resume
+from ..model.block import streams
 from ..notation import REPLAY_FACTOR, Program, key, magnitude, run
-from .record import Sample, call_of, forward, patching
+from .losses import ROWS_AT_ONCE, side_by_side
+from .record import Sample, forward, patching
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,8 +29,8 @@ STEP = 1e-5
 WIDE = 10.0
 """How many times longer the step is at which truncation is measured."""
 
-ROWS_AT_ONCE = 768
-"""How many rows one forward pass of all that is tried together has: as many as a small batch, so that memory stays small."""
+AFTER_BLOCKS = frozenset({"final_norm", "head", "loss"})
+"""The places of a decoder that read nothing but what its blocks give, and the texts."""
 
 UNIT = 2.0**-53
 
@@ -161,10 +163,11 @@ class Witnesses:
         directions = np.zeros((chosen.size + 1, flat.size))
         directions[np.arange(chosen.size), chosen] = 1.0
         directions[-1] = direction.reshape(-1)
-        slopes, wide = self._slopes(id, directions.reshape(-1, *gradient.shape))
+        slopes, own = self._slopes(
+            id, directions.reshape(-1, *gradient.shape), np.append(flat[chosen], (gradient * direction).sum())
+        )
         apart = np.abs(slopes[:-1] - flat[chosen])
         found = tuple((int(cell), float(slope)) for cell, slope in zip(chosen, slopes[:-1], strict=True))
-        own = self._own_errors(slopes, wide)
         along = Directional(float((gradient * direction).sum()), float(slopes[-1]), float(own[-1]))
         worst, claimed, share = (float(x.max(initial=0.0)) for x in (apart, own[:-1], apart / own[:-1]))
         return Differences(STEP, found, chosen.size == flat.size, worst, claimed, share), along
@@ -177,37 +180,51 @@ class Witnesses:
         others = np.setdiff1d(np.arange(flat.size), largest)
         return np.concatenate([largest, self.generator.choice(others, cells - largest.size, replace=False)])
 
-    def _own_errors(self, slopes: Array, wide: Array) -> Array:
-        """What each of ``slopes`` may be off by: rounding of the loss, and truncation seen at the larger step of ``wide``."""
-        # The error of a step is proportional to its square: WIDE**2 - 1 times that at STEP lies between the two.
-        truncation = np.abs(wide - slopes) / (WIDE**2 - 1)
-        rounding = 32 * UNIT * max(1.0, self.scale) / STEP
-        return cast(Array, rounding + 4 * truncation)
+    def _slopes(self, id: str, directions: Array, defined: Array) -> tuple[Array, Array]:
+        """The slope of the loss along each of ``directions``, and what it may be off by.
 
-    def _slopes(self, id: str, directions: Array) -> tuple[Array, Array]:
-        """``(L(x + s v) - L(x - s v)) / 2 s`` for each ``v`` of ``directions``, where ``x`` is the tensor ``id``: for
-        ``s = STEP``, and for ``WIDE`` times that.
+        Rounding of the loss explains most differences from the ``defined`` slopes. Only where it does not, a longer step
+        tells how much of the difference is truncation: what agrees is what would agree with that measured everywhere.
         """
-        steps = STEP * torch.tensor([1.0, -1.0, WIDE, -WIDE], dtype=torch.float64)
+        slopes = self._differences(id, directions, STEP)
+        own = np.full(slopes.shape, 32 * UNIT * max(1.0, self.scale) / STEP)
+        apart = ~(np.abs(slopes - defined) <= own)
+        if apart.any():
+            wide = self._differences(id, directions[apart], WIDE * STEP)
+            # The error of a step is proportional to its square: WIDE**2 - 1 times that at STEP lies between the two.
+            own[apart] += 4 * np.abs(wide - slopes[apart]) / (WIDE**2 - 1)
+        return slopes, own
+
+    def _differences(self, id: str, directions: Array, step: float) -> Array:
+        """``(L(x + step v) - L(x - step v)) / 2 step`` for each ``v`` of ``directions``, where ``x`` is the tensor ``id``."""
         found = []
-        at_once = max(1, ROWS_AT_ONCE // (len(steps) * self.sample.length))
+        at_once = max(1, ROWS_AT_ONCE // (2 * self.sample.length))
         for start in range(0, len(directions), at_once):
-            along = torch.from_numpy(directions[start : start + at_once])
-            moves = steps.reshape(-1, *(1,) * along.ndim) * along
-            found.append(self._losses(id, moves.flatten(0, 1)).reshape(len(steps), -1).numpy())
-        up, down, far_up, far_down = np.concatenate(found, axis=1)
-        return (up - down) / (2 * STEP), (far_up - far_down) / (2 * WIDE * STEP)
+            moves = step * torch.from_numpy(directions[start : start + at_once])
+            up, down = self._losses(id, torch.cat([moves, -moves])).reshape(2, -1).numpy()
+            found.append((up - down) / (2 * step))
+        return np.concatenate(found)
+
+    def _entry(self, id: str) -> Resume | None:
+        """Where a pass may begin that differs from the recorded one in the tensor ``id`` alone: at the block it is in."""
+        layer = self.program.quantities[id].layer
+        if id.partition(".")[0] in AFTER_BLOCKS:
+            layer = self.model.config.blocks
+        if not layer:  # the first block, or what stands before it
+            return None
+        return Resume(layer, torch.from_numpy(self.values[streams(self.model.config)[layer]])[None])
 
     def _losses(self, id: str, moves: torch.Tensor) -> torch.Tensor:
         """The loss with the tensor ``id`` moved by each of ``moves``, all runs side by side in one forward pass."""
 
-        def one(move: torch.Tensor) -> torch.Tensor:
-            if id in self.parameters:
-                moved = {id: self.parameters[id] + move}
-                return functional_call(self.model, moved, *call_of(self.sample, patching({}))).loss
-            # Adding to minus infinity leaves it where it is, so masked scores stay masked.
-            return forward(self.model, self.sample, patching({id: lambda x: x + move})).loss
+        resume = self._entry(id)
+        if id in self.parameters:
+            return side_by_side(self.model, self.sample, {id: self.parameters[id] + moves}, len(moves), resume)
 
-        # A model in training mode draws masks even where it is given some; elsewhere chance has no business here.
+        def one(move: torch.Tensor) -> torch.Tensor:
+            # Adding to minus infinity leaves it where it is, so masked scores stay masked.
+            return forward(self.model, self.sample, patching({id: lambda x: x + move}), resume).loss
+
+        # As in ``side_by_side``: masks that are given are the only chance there may be.
         with torch.no_grad():
             return vmap(one, randomness="same" if self.sample.masks else "error")(moves)

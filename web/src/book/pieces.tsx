@@ -2,7 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copy } from "../state/clipboard.ts";
 import { useSpeech, useStore } from "../state/session.ts";
-import { Line, Unfold } from "../views/derivations.tsx";
+import { Line } from "../views/derivations.tsx";
+import { StepButtons } from "../views/unfolding.tsx";
 import { Tex } from "../views/formula.tsx";
 import { LatexDialog } from "../views/latex.tsx";
 import type { Chain } from "./data.ts";
@@ -114,7 +115,7 @@ export function ChainView({ chain }: { chain: Chain }) {
               </Line>
             ))}
           </ol>
-          <Unfold shown={shown} count={count} show={show} />
+          <StepButtons shown={shown} count={count} show={show} />
         </>
       )}
       {dialog?.kind === "latex" && <LatexDialog source={dialog.source} />}

@@ -92,16 +92,67 @@ export interface DerivationStep {
   condition: boolean;
 }
 
+export type StatementStatus = "definition" | "derivation" | "intuition" | "example";
+
+/** Where numbers come from: chosen by hand, computed from any model, measured on a trained one, drawn at random. */
+export type Provenance = "constructed" | "computed" | "measured" | "sampled";
+
 export interface Derivation {
   id: string;
   title: Bilingual;
-  status: "definition" | "derivation" | "intuition" | "example";
+  status: StatementStatus;
   source: string;
   target: string;
   /** `partial`: a derivative of one cell by another, which is no tensor of the trace. */
   face: "" | "grad" | "new" | "partial";
   letters: Axis[];
   steps: DerivationStep[];
+}
+
+export interface LemmaStep extends DerivationStep {
+  /** Names of the premises that the step needs. */
+  premises: string[];
+}
+
+/** A statement that is no gradient: its lines, and what it assumes. */
+export interface Lemma {
+  id: string;
+  title: Bilingual;
+  status: StatementStatus;
+  source: string;
+  letters: Axis[];
+  premises: Record<string, Bilingual>;
+  steps: LemmaStep[];
+}
+
+/** A cell of a probe's table; a text alone is data of strangers. */
+export type ReportCell = string | number | boolean | Bilingual | null;
+
+export interface ReportTable {
+  title: Bilingual;
+  columns: Bilingual[];
+  rows: ReportCell[][];
+  provenance: Provenance;
+  /** Columns that number something from 0. */
+  counted: number[];
+}
+
+/** What one probe found. */
+export interface Report {
+  kind: string;
+  title: Bilingual;
+  provenance: Provenance;
+  asked: Record<string, unknown>;
+  tables: ReportTable[];
+  notes: { status: StatementStatus; text: Bilingual }[];
+  values: Record<string, unknown>;
+}
+
+/** What `glassformer trace` was given when it made this run. */
+export interface Command {
+  subject: string;
+  text: string | null;
+  options: string[];
 }
 
 /** What the three witnesses said about the gradient of one quantity. */
@@ -190,8 +241,7 @@ export interface Header {
   version: string;
   title: Bilingual;
   source: string;
-  /** Where the numbers come from: chosen by hand, or measured on a trained model. */
-  provenance: "constructed" | "computed" | "measured" | "sampled";
+  provenance: Provenance;
   scalars: Record<string, number>;
   aliases: Record<string, string>;
   /** Token texts by id; text of strangers, so only ever shown as text. */
@@ -201,6 +251,12 @@ export interface Header {
   /** Forward order, then backward order, then the update. */
   statements: Statement[];
   derivations: Derivation[];
+  /** Absent in old files. */
+  lemmas?: Lemma[];
+  /** Absent where nobody asked them. */
+  probes?: Report[];
+  /** Absent where no command made the trace. */
+  command?: Command;
   witnesses: Record<string, Witness>;
   update: Update | null;
   replay: { worst: number; unit: string; cells: number; by: Record<string, number> };

@@ -146,6 +146,7 @@ function contributionOf(part: Part, statement: number, tex: LatexWriter, text: T
   const where = (part.whole ? [] : part.series).map((series): Where => ({
     symbolic: tex.left(series),
     numeric: tex.series(series),
+    places: tex.places(series),
     value: series.value,
     terms: series.terms.length,
     folded: series.others,
@@ -161,6 +162,7 @@ function contributionOf(part: Part, statement: number, tex: LatexWriter, text: T
     ],
     symbolic: tex.symbolic(part.formula),
     numeric: tex.numeric(part),
+    places: tex.places(part.whole),
     value: part.formula.value,
     where,
     folded: part.whole?.others ?? 0,

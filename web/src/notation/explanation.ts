@@ -31,6 +31,8 @@ export interface Where {
   symbolic: string;
   /** Its terms with this run's numbers; long sums keep the largest terms and one remainder. */
   numeric: string;
+  /** Where the terms shown stand, counted from 1, when they are not all there are: `i = 1, 3`. */
+  places: string;
   value: number;
   /** How many terms are shown, how many are gathered into the remainder, how many are exactly zero (not shown). */
   terms: number;
@@ -50,6 +52,8 @@ export interface Contribution {
   symbolic: string;
   /** The same with this run's numbers. */
   numeric: string;
+  /** As in `Where`, where the formula is itself one sum. */
+  places: string;
   value: number;
   /** The sums inside the formula; where the formula is itself one sum, `numeric` spells it out and there is none. */
   where: Where[];

@@ -39,13 +39,13 @@ function chain(...parts: string[]): string[] {
 }
 
 /**
- * The letters of a sum and the positions of the terms shown, from 0. No positions where every term there is has its place
+ * The letters of a sum and the positions of the terms shown, counted from `first`. No positions where every term there is has its place
  * in the sum: without a filter, and with nothing folded away.
  */
-function positions(s: Series): [letters: string, places: string[]] {
+function positions(s: Series, first: number): [letters: string, places: string[]] {
   const letters = s.of[3].map(([letter]) => letter);
   if (s.of[4] === null && s.others === 0) return ["", []];
-  const places = s.terms.map(({ at }) => letters.map((letter) => String(at[letter])).join(","));
+  const places = s.terms.map(({ at }) => letters.map((letter) => String(at[letter] + first)).join(","));
   return letters.length === 1 ? [letters[0], places] : [`(${letters.join(",")})`, places.map((place) => `(${place})`)];
 }
 
@@ -122,7 +122,7 @@ export class TextWriter {
 
   /** Where the terms shown stand, when they are not all there are; and how many are `what` and not shown. */
   private remark(s: Series, what: string): string {
-    const [letters, places] = positions(s);
+    const [letters, places] = positions(s, 0);
     const told = places.length > 0 ? [`${letters} = ${places.join(", ")}`] : [];
     if (s.zeros > 0) told.push(this.words.vanish(s.zeros, what));
     if (told.length === 0 && s.terms.length === 0) told.push(this.words.noTerms);
@@ -174,6 +174,12 @@ export class LatexWriter {
 
   left(series: Series): string {
     return exprLatex(series.of, this.style, frameOf(series.at));
+  }
+
+  /** Where the terms shown stand: `i = 1, 3`; nothing where each has its place in the sum. */
+  places(s: Series | null): string {
+    const [letters, places] = s ? positions(s, 1) : ["", []];
+    return places.length > 0 ? `${letters} = ${places.join(", ")}` : "";
   }
 
   series(s: Series): string {

@@ -24,7 +24,7 @@ function opened(open: ReadonlySet<string>, part: Part): ReadonlySet<string> {
   return needed.every((id) => open.has(id)) ? open : new Set([...open, ...needed]);
 }
 
-function revealing(session: Session, cell: Cell): Partial<State> {
+function revealing(session: Session, cell: Cell, stay = false): Partial<State> {
   const { store, structure, engine } = session;
   const state = store.get();
   const { id } = splitKey(cell.key);
@@ -32,7 +32,7 @@ function revealing(session: Session, cell: Cell): Partial<State> {
   const quantity = structure.quantity.get(id);
   const change: Partial<State> = {
     selected: cell,
-    view: viewFor(cell.key, state.view, quantity?.kind === "parameter"),
+    view: stay ? state.view : viewFor(cell.key, state.view, quantity?.kind === "parameter"),
   };
   if (part) change.open = opened(state.open, part);
   const axis = quantity ? headAxis(quantity) : -1;
@@ -49,16 +49,16 @@ function revealing(session: Session, cell: Cell): Partial<State> {
 
 const LONGEST_HISTORY = 200;
 
-/** Look at a cell; the one looked at before goes into the history. */
-export function select(session: Session, cell: Cell): void {
+/** Look at a cell; the one looked at before goes into the history. `stay` keeps the view, whether it draws it or not. */
+export function select(session: Session, cell: Cell, stay = false): void {
   const { store } = session;
   const { selected, past } = store.get();
   if (sameCell(selected, cell)) {
-    store.set(revealing(session, cell));
+    store.set(revealing(session, cell, stay));
     return;
   }
   const visited = selected ? [...past, selected].slice(-LONGEST_HISTORY) : past;
-  store.set({ ...revealing(session, cell), past: visited, future: [] });
+  store.set({ ...revealing(session, cell, stay), past: visited, future: [] });
 }
 
 export function goBack(session: Session): void {
@@ -94,10 +94,16 @@ export function openAll(session: Session, all: boolean): void {
   session.store.set({ open: new Set(all ? ids : []) });
 }
 
+/** Probes stand alone: what the map and the links above lead to is drawn in the other views. */
+export function leaveProbes({ store }: Session): void {
+  if (store.get().view === "probes") store.set({ view: "forward" });
+}
+
 /** Scrolls to a block, a part or a quantity, opening what hides it. */
 export function show(session: Session, id: string): void {
   const { store, structure } = session;
   const part = structure.partOf.get(id) ?? structure.parts.find((each) => each.id === id);
+  leaveProbes(session);
   if (part) store.set({ open: opened(store.get().open, part) });
   const goal = structure.partOf.has(id) ? `card-${id}` : part ? `part-${id}` : `block-${id}`;
   requestAnimationFrame(() => {

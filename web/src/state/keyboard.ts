@@ -1,7 +1,7 @@
 /** Single keys that work anywhere outside a field. */
 import { goBack, goForward, openAll } from "./actions.ts";
 import type { Session } from "./session.ts";
-import { VIEWS, type Theme } from "./store.ts";
+import { VIEWS, WITHOUT_UPDATE, type Theme } from "./store.ts";
 import { walksFor } from "../walks.ts";
 
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
@@ -44,7 +44,7 @@ export function onKey(event: KeyboardEvent, session: Session): void {
     "?": () => store.set({ dialog: { kind: "help" } }),
   };
   VIEWS.forEach((view, at) => {
-    if (at < 2 || engine.parameters.length > 0) actions[String(at + 1)] = () => store.set({ view });
+    if (WITHOUT_UPDATE.has(view) || engine.parameters.length > 0) actions[String(at + 1)] = () => store.set({ view });
   });
   const action = Object.hasOwn(actions, event.key) ? actions[event.key] : undefined;
   if (!action) return;

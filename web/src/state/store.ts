@@ -9,9 +9,12 @@ export interface Cell {
 }
 
 /** What of the run the middle of the page shows. */
-export type View = "forward" | "gradient" | "update" | "after" | "compare";
+export type View = "forward" | "gradient" | "update" | "after" | "compare" | "probes";
 
-export const VIEWS: readonly View[] = ["forward", "gradient", "update", "after", "compare"];
+export const VIEWS: readonly View[] = ["forward", "gradient", "update", "after", "compare", "probes"];
+
+/** Views that a run without an update has too. */
+export const WITHOUT_UPDATE: ReadonlySet<View> = new Set(["forward", "gradient", "probes"]);
 
 export type Theme = "system" | "light" | "dark";
 

@@ -77,12 +77,17 @@ function Where({ part, explanation }: { part: Contribution; explanation: CellExp
     <div class="where">
       {part.where.map((sum) => (
         <div key={sum.symbolic}>
-          <Live tex={`${sum.symbolic} = ${sum.numeric}`} operands={explanation.operands} label={t("where")} />
+          <Live tex={`${sum.symbolic} = ${sum.numeric}${apart(sum.places)}`} operands={explanation.operands} label={t("where")} />
           <Unshown {...sum} />
         </div>
       ))}
     </div>
   );
+}
+
+/** At some distance after a formula. */
+function apart(tex: string): string {
+  return tex && `\\qquad ${tex}`;
 }
 
 function Part({ part, explanation, several }: { part: Contribution; explanation: CellExplanation; several: boolean }) {
@@ -112,7 +117,7 @@ function Part({ part, explanation, several }: { part: Contribution; explanation:
         operands={explanation.operands}
         label={t("here")}
       />
-      <Live tex={`= ${part.numeric}`} operands={explanation.operands} label={t("numbers")} />
+      <Live tex={`= ${part.numeric}${apart(part.places)}`} operands={explanation.operands} label={t("numbers")} />
       <Unshown {...part} />
       <Where part={part} explanation={explanation} />
     </div>

@@ -94,7 +94,7 @@ function UpdateRow({ quantity }: { quantity: QuantityInfo }) {
       {columns.map(({ id, face, before }) => (
         <>
           {before !== null && (
-            <span class="update-sign">
+            <span class={before === "," ? "update-sign wide-only" : "update-sign"}>
               <Tex tex={before} />
             </span>
           )}

@@ -8,6 +8,7 @@ import { tensorTex } from "../state/symbols.ts";
 import { full, rough } from "../state/text.ts";
 import { Formula, LazyTex } from "./formula.tsx";
 import { Status } from "./status.tsx";
+import { Reason, StepButtons } from "./unfolding.tsx";
 
 /** Values of the last step, to which every step must be equal; empty where the run lacks an operand. */
 function goalOf({ engine }: Session, derivation: Derivation): Float64Array {
@@ -97,40 +98,12 @@ interface LineProps {
 
 /** One line of a derivation: its reason, its formula, and what is told of it. */
 export function Line({ step, number, children }: LineProps) {
-  const { t, pick } = useSpeech();
   return (
     <li class="step">
-      <p class="reason">
-        <span class="step-number digits">{number}</span>
-        {step.condition && (
-          <span class="status status-condition" title={t("conditionMeans")}>
-            {t("conditionTag")}
-          </span>
-        )}{" "}
-        {pick(step.reason)}
-      </p>
+      <Reason step={step} number={number} />
       <Formula tex={step.latex} />
       {children}
     </li>
-  );
-}
-
-/** Buttons for the next line and for all of them. */
-export function Unfold({ shown, count, show }: { shown: number; count: number; show: (count: number) => void }) {
-  const { t } = useSpeech();
-  if (shown >= count) return null;
-  return (
-    <p class="derivation-tools">
-      <button type="button" class="primary" onClick={() => show(shown + 1)}>
-        {t("nextStep")}
-      </button>
-      <button type="button" onClick={() => show(count)}>
-        {t("allSteps")}
-      </button>
-      <span class="quiet small digits">
-        {shown} / {count}
-      </span>
-    </p>
   );
 }
 
@@ -186,7 +159,7 @@ function Unfolding({ derivation }: { derivation: Derivation }) {
               />
             ))}
           </ol>
-          <Unfold shown={shown} count={derivation.steps.length} show={show} />
+          <StepButtons shown={shown} count={derivation.steps.length} show={show} />
         </>
       )}
     </article>

@@ -10,7 +10,7 @@ const PACES = { live: "paceLive", deferred: "paceDeferred", recorded: "paceRecor
 
 /** Keys, and what each does (also read by the key handler's tests). */
 const KEYS = [
-  ["1 – 5", "keysViews"],
+  ["1 – 6", "keysViews"],
   ["← ↑ ↓ →", "keysArrows"],
   ["Enter", "keysEnter"],
   ["[  ]", "keysHistory"],

@@ -45,6 +45,7 @@ export function NumberField({ id, label, value, change, least }: FieldProps) {
         id={id}
         class={wrong ? "digits wrong" : "digits"}
         value={text}
+        size={Math.max(8, Math.min(20, text.length))}
         inputMode="decimal"
         autocomplete="off"
         spellcheck={false}

@@ -86,11 +86,18 @@ function at(place: Place, side: number): Record<string, string> {
   };
 }
 
+/** About how wide a text stands in a heat map's labels, in pixels. */
+function widthOf(text: string): number {
+  return Array.from(text).reduce((width, character) => width + (character > "\u2e7f" ? 11 : 6.7), 0);
+}
+
 function Texts({ texts, side, along }: { texts: string[]; side: number; along: "rows" | "columns" }) {
   if (side < SMALLEST_TEXT || texts.length === 0) return null;
   const step = along === "rows" ? { height: `${side}px` } : { width: `${side}px` };
+  // Words wider than their column stand upright.
+  const upright = along === "columns" && texts.some((text) => widthOf(text) > side + 1);
   return (
-    <div class={`heat-texts ${along}`} aria-hidden="true">
+    <div class={`heat-texts ${along}${upright ? " upright" : ""}`} aria-hidden="true">
       {texts.map((text, at) => (
         <span key={at} style={step}>
           {text !== String(at + 1) || at === 0 || at % 5 === 4 ? <TokenText text={text} /> : ""}
@@ -146,8 +153,8 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   };
   const place = here
     ? [
-        rowTexts.length ? `${t("row")} ${here.row + 1} ${quoted(rowTexts[here.row], here.row)}` : "",
-        `${t("column")} ${here.column + 1} ${quoted(columnTexts[here.column], here.column)}`,
+        rowTexts.length ? `${t("row")} ${here.row + 1}${quoted(rowTexts[here.row], here.row)}` : "",
+        `${t("column")} ${here.column + 1}${quoted(columnTexts[here.column], here.column)}`,
       ]
         .filter(Boolean)
         .join(", ")
@@ -200,7 +207,7 @@ export function Heatmap({ keyName, plane, rowTexts, columnTexts, caption, number
   );
 }
 
-/** A token text in quotes; nothing where the axis has only numbers. */
+/** A token text in quotes, apart from what stands before it; nothing where the axis has only numbers. */
 function quoted(text: string | undefined, place: number): string {
-  return text === undefined || text === String(place + 1) ? "" : `“${text}”`;
+  return text === undefined || text === String(place + 1) ? "" : ` “${text}”`;
 }

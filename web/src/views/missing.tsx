@@ -1,12 +1,14 @@
 /** What the page does not hold or will not do: said where the number would stand, with the command that brings it. */
 import { recompute } from "../state/actions.ts";
+import { traceCommand } from "../state/command.ts";
 import { useSession, useSpeech, useStore, type Session } from "../state/session.ts";
 import { pythonName } from "../state/keys.ts";
 
-/** The command that writes a page with every number; SUBJECT and the rest as when this page was written. */
+/** The command that writes a page with every number: the run, its text and its step as when this page was written. */
 function commandFor({ header }: Session): string {
   const megabytes = Math.ceil((header.left_out?.needed ?? 0) / 1e6);
-  return `glassformer trace RUN TEXT --html PAGE.html --page-size ${megabytes}`;
+  const probes = header.probes === undefined ? [] : ["--probes"];
+  return traceCommand(header, [...probes, "--html", "PAGE.html", "--page-size", String(megabytes)]);
 }
 
 /** In place of a tensor that is not in the page. */
@@ -37,7 +39,7 @@ export function Missing({ keyName }: { keyName: string }) {
 
 /** In place of the means to change a run that is too large to be computed again. */
 export function TooLarge() {
-  const { engine, structure } = useSession();
+  const { engine, header, structure } = useSession();
   const { t } = useSpeech();
   const millions = Math.round(engine.operations() / 1e6).toLocaleString("en");
   const id = engine.parameters.at(0) ?? "embed.E";
@@ -45,7 +47,7 @@ export function TooLarge() {
   return (
     <p class="quiet small too-large">
       {t("tooLarge", { millions })}{" "}
-      <code>{`glassformer trace RUN TEXT --set "${pythonName(id, axes)}=0.5" --html PAGE.html`}</code>
+      <code>{traceCommand(header, ["--set", `${pythonName(id, axes)}=0.5`, "--html", "PAGE.html"])}</code>
     </p>
   );
 }

@@ -1,8 +1,8 @@
 /** What kind of statement, or number, a reader has before them. */
+import type { Provenance, StatementStatus } from "../data/types.ts";
 import { useSpeech } from "../state/session.ts";
 
-export type StatementStatus = "definition" | "derivation" | "intuition" | "example";
-export type NumberStatus = "constructed" | "computed" | "measured" | "recorded";
+export type NumberStatus = Provenance | "recorded";
 
 /** A small mark with its meaning in its title. */
 export function Status({ status }: { status: StatementStatus | NumberStatus }) {

@@ -1,10 +1,12 @@
 /** The head of the page: title, tools, the five views. */
+import { traceCommand } from "../state/command.ts";
 import { downloadCsv, downloadJson } from "../state/download.ts";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { isSmall } from "../state/settings.ts";
-import { VIEWS, type Theme } from "../state/store.ts";
+import { VIEWS, WITHOUT_UPDATE, type Theme } from "../state/store.ts";
 import { Losses } from "./runbar.tsx";
 import { picture } from "../state/text.ts";
+import { leaveProbes } from "../state/actions.ts";
 import { startWalk } from "./walk.tsx";
 import { walksFor } from "../walks.ts";
 
@@ -39,7 +41,7 @@ function Tools() {
         </button>
       ))}
       {header.derivations.length > 0 && (
-        <a class="button" href="#derivations">
+        <a class="button" href="#derivations" onClick={() => leaveProbes(session)}>
           {t("derivations")}
         </a>
       )}
@@ -47,7 +49,9 @@ function Tools() {
         <summary>{t("download")}</summary>
         <div>
           {session.engine.pace === "recorded" ? (
-            <p class="small">{t("tooManyNumbers")}</p>
+            <p class="small">
+              {t("tooManyNumbers")} <code>{traceCommand(header, ["--json", "numbers.json"])}</code>
+            </p>
           ) : (
             <>
               <button type="button" onClick={() => downloadJson(session)}>
@@ -154,7 +158,7 @@ export function Views() {
   return (
     <section class="views" aria-label={t("views")}>
       <nav class="view-tabs" aria-label={t("views")}>
-        {VIEWS.filter((each) => updates || each === "forward" || each === "gradient").map((each) => (
+        {VIEWS.filter((each) => updates || WITHOUT_UPDATE.has(each)).map((each) => (
           <button
             key={each}
             type="button"
@@ -163,7 +167,14 @@ export function Views() {
             onClick={() => store.set({ view: each })}
           >
             <kbd aria-hidden="true">{VIEWS.indexOf(each) + 1}</kbd>
-            {t(each)}
+            {each === "compare" ? (
+              <>
+                <span class="wide-only">{t(each)}</span>
+                <span class="narrow-only">{t("changeNoun")}</span>
+              </>
+            ) : (
+              t(each)
+            )}
           </button>
         ))}
       </nav>

@@ -35,8 +35,20 @@ const OPTIONS: KatexOptions = {
   maxSize: 20,
 };
 
+/** Formulas drawn before. A choice brings many symbols that the one before had too, and a copy costs a tenth. */
+const drawn = new Map<string, Node>();
+const MOST_DRAWN = 1000;
+
+function draw(source: string): Node {
+  const known = drawn.get(source);
+  if (known) return known;
+  if (drawn.size >= MOST_DRAWN) drawn.clear();
+  const node = withoutStyleAttributes(renderToTree(source, OPTIONS)).toNode();
+  drawn.set(source, node);
+  return node;
+}
+
 /** Draws `tex` into `element`; what is wrong with it is shown as its source. */
 export function typeset(element: HTMLElement, tex: string, display: boolean): void {
-  const tree = renderToTree(display ? `\\displaystyle ${tex}` : tex, OPTIONS);
-  element.replaceChildren(withoutStyleAttributes(tree).toNode());
+  element.replaceChildren(draw(display ? `\\displaystyle ${tex}` : tex).cloneNode(true));
 }

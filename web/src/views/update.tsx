@@ -183,6 +183,16 @@ function Groups({ numbers }: { numbers: UpdateNumbers }) {
   );
 }
 
+/** A group of parameters in words: a block, or all parts of one name (norms are one part). */
+function GroupName({ group }: { group: string }) {
+  const { t, pick } = useSpeech();
+  const { structure } = useSession();
+  const block = /^blocks\.(\d+)$/.exec(group);
+  if (block) return <>{t("block", { number: Number(block[1]) + 1 })}</>;
+  const part = structure.parts.find(({ id }) => id.slice(id.lastIndexOf(".") + 1).replace(/\d+$/, "") === group);
+  return <>{part ? pick(part.title) : group}</>;
+}
+
 /** The exact change shared out among groups of parameters, as it was recorded. */
 function Shares() {
   const session = useSession();
@@ -208,7 +218,7 @@ function Shares() {
         {attribution.shares.map(({ group, members, shapley, error }) => (
           <tr key={group}>
             <th scope="row" title={members.join(" ")}>
-              {attribution.by === "tensor" ? <Tex tex={tensorTex(session, group)} /> : group}
+              {attribution.by === "tensor" ? <Tex tex={tensorTex(session, group)} /> : <GroupName group={group} />}
             </th>
             <td class="digits">{short(number(shapley), 6)}</td>
             {sampled && <td class="digits">{rough(number(error))}</td>}

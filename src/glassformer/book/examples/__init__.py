@@ -1,4 +1,8 @@
-"""The live examples of the book, by chapter: ``sentence`` (1 to 4), ``attention`` (5, 6), ``scale`` and ``causal`` (7)."""
+"""The live examples of the book, by chapter.
+
+``sentence`` (1 to 4), ``attention`` (5, 6), ``scale`` and ``causal`` (7), ``parts`` (8), ``training`` (9, 10), ``writing``
+(12), ``use`` (13).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..example import Example
-from . import attention, causal, scale, sentence
+from . import attention, causal, parts, scale, sentence, training, use, writing
+
+_FILES = (sentence, attention, scale, causal, parts, training, writing, use)
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
-    {example.id: example for example in (*sentence.EXAMPLES, *attention.EXAMPLES, *scale.EXAMPLES, *causal.EXAMPLES)}
+    {example.id: example for file in _FILES for example in file.EXAMPLES}
 )

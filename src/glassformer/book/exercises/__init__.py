@@ -1,4 +1,4 @@
-"""The exercises of the book: ``a`` for chapters 1 to 7."""
+"""The exercises of the book: ``a`` for chapters 1 to 7, ``b`` for the others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..exercise import Exercise
-from . import a
+from . import a, b
 
-EXERCISES: Mapping[str, Exercise] = MappingProxyType({exercise.id: exercise for exercise in (*a.EXERCISES,)})
+EXERCISES: Mapping[str, Exercise] = MappingProxyType({exercise.id: exercise for exercise in (*a.EXERCISES, *b.EXERCISES)})

@@ -19,7 +19,7 @@ from glassformer.notation.steps import Step
 QUERY = quantity("Q", "q", "query, outcome by outcome", "查询（逐个结果）", Kind.INTERMEDIATE, "Q[i,r]")
 KEY = quantity("K", "k", "key, outcome by outcome", "键（逐个结果）", Kind.INTERMEDIATE, "K[i,r]")
 PRODUCT = quantity(
-    "Y", "Y", "product of two coordinates", "两个坐标的乘积", Kind.INTERMEDIATE, "Y[i,r] = Q[i,r]*K[i,r]"
+    "Y", "y", "product of two coordinates", "两个坐标的乘积", Kind.INTERMEDIATE, "Y[i,r] = Q[i,r]*K[i,r]"
 )
 ONE = quantity("X_1", "X", "first summand", "第一个加数", Kind.INTERMEDIATE, "X_1[i]")
 OTHER = quantity("X_2", "Y", "second summand", "第二个加数", Kind.INTERMEDIATE, "X_2[i]")
@@ -43,11 +43,11 @@ def _independent(values: Mapping[str, Array], rng: np.random.Generator) -> Opera
     return {"Q": values["Q"][rows], "K": values["K"][columns]}
 
 
-def _centred(*names: str) -> Premise:
+def _centred(en: str, zh: str, *names: str) -> Premise:
     return Premise(
         f"zero mean of {' and '.join(names)}",
-        "every mean is 0",
-        "均值都是 0",
+        en,
+        zh,
         lambda values, rng: {name: values[name] - values[name].mean(0) for name in names},
     )
 
@@ -71,7 +71,7 @@ INDEPENDENT = Premise(
     "查询与键相互独立：每一对取值的概率等于各自概率的乘积",
     _independent,
 )
-ZERO_MEAN = _centred("Q", "K")
+ZERO_MEAN = _centred("query and key have mean 0 in every coordinate", "查询与键的每个坐标均值为 0", "Q", "K")
 UNIT_VARIANCE = Premise(
     "unit variance",
     "every coordinate has variance 1",
@@ -84,7 +84,7 @@ NO_COVARIANCE = Premise(
     "不同坐标的乘积协方差为 0",
     lambda values, rng: {"Y": _uncorrelated(values["Y"])},
 )
-ZERO_MEAN_PRODUCTS = _centred("Y")
+ZERO_MEAN_PRODUCTS = _centred("every product of coordinates has mean 0", "每个坐标乘积的均值为 0", "Y")
 NO_COVARIANCE_OF_TWO = Premise(
     "no covariance of two",
     "the two summands do not vary together",
@@ -93,7 +93,7 @@ NO_COVARIANCE_OF_TWO = Premise(
         zip(("X_1", "X_2"), _uncorrelated(np.stack([values["X_1"], values["X_2"]], 1)).T, strict=True)
     ),
 )
-ZERO_MEAN_OF_TWO = _centred("X_1", "X_2")
+ZERO_MEAN_OF_TWO = _centred("both summands have mean 0", "两个加数的均值都是 0", "X_1", "X_2")
 VARIANCE_D_K = Premise(
     "variance d_k",
     "the dot product has variance d_k",
@@ -165,8 +165,8 @@ VARIANCE_OF_DOT_PRODUCT = Lemma(
         ),
         Step(
             "sum(mean(Q[i,r]**2 for i in n)*mean(K[i,r]**2 for i in n) for r in d)",
-            "Y is the product of query and key, which are independent",
-            "Y 是查询与键的乘积，二者独立",
+            "y is the product of query and key, which are independent",
+            "y 是查询与键的乘积，二者独立",
             ("independent", "Y"),
         ),
         Step(

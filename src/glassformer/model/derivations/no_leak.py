@@ -85,13 +85,13 @@ INDUCTION = Lemma(
         ),
         Step(
             "(1 if dep[i,m] + sum(allowed[i,j]*dep[j,m] for j in n_k if j <= i) > 0 else 0) if m > i else 0",
-            "the mask allows j <= i only",
+            "the mask allows j ≤ i only",
             "掩码只允许 j ≤ i",
             ("mask",),
         ),
         Step(
             "0",
-            "row i and every j <= i depend, by hypothesis, on tokens up to i only, and m is later: nothing is left. "
+            "row i and every j ≤ i depend, by hypothesis, on tokens up to i only, and m is later: nothing is left. "
             "With the first layer this holds for every layer",
             "由归纳假设，第 i 行与每个 j ≤ i 只依赖到 i 为止的 Token，而 m 更靠后：什么也不剩。连同第一层，对每一层都成立",
             ("hypothesis",),

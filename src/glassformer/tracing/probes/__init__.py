@@ -14,6 +14,7 @@
 | ``patch.py`` | other numbers in a quantity's place |
 | ``activation.py`` | rows of one run put into another |
 | ``ranks.py`` | Spearman's rank correlation |
+| ``standard.py`` | those of them that need a model and one text |
 | ``report.py`` | what each hands on: tables, notes, strict JSON |
 
 Every result has ``report()``, and a report has ``plain()``.
@@ -27,8 +28,9 @@ from .linearity import Linearity, linearity
 from .patch import PatchedRun, downstream, patch
 from .prefixes import SameToken, same_token
 from .reading import Aim, Reading, aim_at, reading_of, watch
-from .report import Report
+from .report import Report, report_from
 from .saturation import Saturation, saturation
+from .standard import standard_reports
 from .variance import ScoreVariance, score_variance, sign_sums
 
 __all__ = [
@@ -53,9 +55,11 @@ __all__ = [
     "linearity",
     "patch",
     "reading_of",
+    "report_from",
     "same_token",
     "saturation",
     "score_variance",
     "sign_sums",
+    "standard_reports",
     "watch",
 ]

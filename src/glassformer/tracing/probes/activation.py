@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ...bilingual import same, words
 from ...errors import UserError
 from .places import streams
 from .reading import NO_CHANGES, Aim, Array, Change, Reading, losses, rerun, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +35,7 @@ class ActivationPatching:
     def report(self) -> Report:
         """One row per position, one column per stream."""
         columns = (
-            words("j (from 0)", "j（从 0 起）"), words("token", "Token"), words("other token", "另一段的 Token"),
+            same("j"), words("token", "Token"), words("other token", "另一段的 Token"),
             *({"en": id, "zh": id} for id in self.ids),
         )  # fmt: skip
         rows = (
@@ -43,7 +44,7 @@ class ActivationPatching:
         )
         table = Table(
             words("Share of the logit's difference that row j brings", "第 j 行带来的分数差的比例"),
-            columns, tuple(rows), self.reading.provenance,
+            columns, tuple(rows), self.reading.provenance, (0,),
         )  # fmt: skip
         (logit, loss), (other_logit, other_loss) = self.ends
         asked = {

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import same, words
 from .places import key_heads
 from .reading import Array, Reading
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class BilinearForms:
             "singular_values": self.singular_values, "rank": self.rank, "asymmetry": self.asymmetry,
             "eigenvalues": self.eigenvalues, "d_k": self.d_k,
         }  # fmt: skip
-        table = Table(same("B = W_Q W_Kᵀ"), columns, tuple(rows), self.reading.provenance)
+        table = Table(same("B = W_Q W_Kᵀ"), columns, tuple(rows), self.reading.provenance, (0, 1))
         title = words("Rank and asymmetry of the matching form", "匹配双线性形式的秩与不对称")
         return Report("bilinear", title, self.reading.provenance, (table,), _NOTES, {}, values)
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ...bilingual import same, words
 from .places import key_heads
 from .ranks import spearman
 from .reading import NO_CHANGES, Aim, Array, Change, Changes, Reading, check_layer, losses, rerun, watch
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +81,7 @@ class AttentionEffect:
 
     def _positions(self) -> Table:
         columns = (
-            _J, _TOKEN, words(f"mean A, layer {self.layer}", f"第 {self.layer} 层 A 的均值"),
+            _J, _TOKEN, words("mean A of the layer", "该层 A 的均值"),
             words("ΔL, this row", "ΔL（本行不读）"), words("Δlogit", "Δ分数"),
             words("ΔL, every row", "ΔL（各行不读）"), words("Δlogit", "Δ分数"),
         )  # fmt: skip
@@ -89,7 +90,8 @@ class AttentionEffect:
              cell(self.direct.logit[j]), cell(self.everywhere.loss[j]), cell(self.everywhere.logit[j]))
             for j in range(self.reading.n)
         )  # fmt: skip
-        return Table(words("One position not read", "不读某个位置"), columns, tuple(rows), self.reading.provenance)
+        title = words("One position not read", "不读某个位置")
+        return Table(title, columns, tuple(rows), self.reading.provenance, (0,))
 
     def _cells(self) -> Table:
         columns = (
@@ -104,16 +106,16 @@ class AttentionEffect:
             for h, j in order
         )
         title = words(
-            f"One coefficient taken out, layer {self.layer}: largest effects first",
-            f"去掉一个系数（第 {self.layer} 层），影响大的在前",
+            "One coefficient of the layer taken out: largest effects first",
+            "去掉该层的一个系数，影响大的在前",
         )
-        return Table(title, columns, tuple(rows), self.reading.provenance)
+        return Table(title, columns, tuple(rows), self.reading.provenance, (0, 1))
 
     def _agreement(self) -> Table:
         columns = (_HEAD, same("A"), same("‖A v W_O‖"), same("|A · ∂L/∂A|"))
         title = words("Rank correlation (Spearman) with the size of ΔL", "与 |ΔL| 的秩相关（Spearman）")
         rows = ((h, *map(cell, row)) for h, row in enumerate(self.agreement))
-        return Table(title, columns, tuple(rows), self.reading.provenance)
+        return Table(title, columns, tuple(rows), self.reading.provenance, (0,))
 
     def _heads(self) -> Table:
         removed, (layers, heads) = self.heads, self.heads.loss.shape
@@ -121,17 +123,17 @@ class AttentionEffect:
             (k, h, cell(removed.loss[k, h]), cell(removed.logit[k, h])) for k in range(layers) for h in range(heads)
         )
         columns = (_LAYER, _HEAD, same("ΔL"), words("Δlogit", "Δ分数"))
-        return Table(words("One head taken out", "去掉一个头"), columns, tuple(rows), self.reading.provenance)
+        return Table(words("One head taken out", "去掉一个头"), columns, tuple(rows), self.reading.provenance, (0, 1))
 
     def _blocks(self) -> Table:
         pairs = zip(self.blocks.loss, self.blocks.logit, strict=True)
         rows = ((k, cell(loss), cell(logit)) for k, (loss, logit) in enumerate(pairs))
         columns = (_LAYER, same("ΔL"), words("Δlogit", "Δ分数"))
-        return Table(words("One block taken out", "去掉一层"), columns, tuple(rows), self.reading.provenance)
+        return Table(words("One block taken out", "去掉一层"), columns, tuple(rows), self.reading.provenance, (0,))
 
 
 _PARTS = ("cells", "direct", "everywhere", "heads", "blocks")
-_J, _TOKEN = words("j (from 0)", "j（从 0 起）"), words("token", "Token")
+_J, _TOKEN = same("j"), words("token", "Token")
 _HEAD, _LAYER = words("head", "头"), words("layer", "层")
 _NOTES = (
     Note("definition", words(

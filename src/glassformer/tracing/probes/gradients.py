@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import words
 from ...notation import Program, evaluate
 from .places import streams
 from .reading import Array, Reading, next_tokens, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,7 @@ class GradientNorms:
             Table(words("Gradient of the loss at the residual stream", "损失对残差流的梯度"), columns, rows, provenance),
             Table(
                 words("Gradient of the loss for the parameters of a layer", "损失对各层参数的梯度"),
-                (words("layer", "层"), words("|gradient|", "|梯度|")), layers, provenance,
+                (words("layer", "层"), words("|gradient|", "|梯度|")), layers, provenance, (0,),
             ),
         )  # fmt: skip
         values = {

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ...bilingual import words
 from .places import key_heads, read_rows
 from .reading import Array, Reading, check_layer, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 FACTORS = (0.5, 2.0, 3.0)
 

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from ...bilingual import same, words
 from ...errors import UserError
 from ...notation import REPLAY_FACTOR, Kind, Program
 from ...notation.tree import refs
 from ..replay import Replay, replay
 from .reading import Array, Change, Reading, watch
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 from .saturation import softmax
 
 SHOWN = 10

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import same, words
 from ...errors import UserError
 from .places import streams
 from .reading import Array, Reading, watch
-from .report import Note, Report, Table, cell, same, words
+from .report import Note, Report, Table, cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,12 +70,12 @@ class SameToken:
 
     def _coefficients(self, which: int) -> Table:
         reading, A = self.readings[which], self.coefficients[which]
-        columns = (words("j (from 0)", "j（从 0 起）"), words("token", "Token"), *(
+        columns = (same("j"), words("token", "Token"), *(
             same(f"A^({h}) l={layer}") for layer in range(len(A)) for h in range(A.shape[1])
         ))  # fmt: skip
         rows = ((j, reading.text(j), *map(cell, A[:, :, j].ravel())) for j in range(reading.n))
         title = words(f"What the token reads in text {which + 1}", f"该 Token 在第 {which + 1} 段文字中所读")
-        return Table(title, columns, tuple(rows), reading.provenance)
+        return Table(title, columns, tuple(rows), reading.provenance, (0,))
 
 
 _MEANING = Note("example", words(

@@ -18,7 +18,8 @@ import torch
 from ...errors import UserError
 from ...model import Decoder, definitions
 from ...model.inputs import check_tokens
-from ...notation import Place, Program, Quantity, id_at
+from ...notation import Place, Program, Quantity, SaidTwice, id_at
+from ..traceable import require_traceable, said_again
 from .report import Provenance
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -93,16 +94,12 @@ def reading_of(
 ) -> Reading:
     """A float64 copy of ``model``, reading ``tokens`` (ids). Without ``vocabulary`` a token's text is its id.
 
-    ``model`` itself is never changed. Raises ``UserError`` for tokens that the model cannot read and for parameters
-    that are not finite.
+    ``model`` itself is never changed. Raises ``UserError`` for tokens that the model cannot read, and for a model that
+    cannot be traced (``traceable.py``).
     """
+    require_traceable(model)
     _check_tokens(model, tokens)
-    for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise UserError(
-                f"{name} holds a number that is not finite.", "Nothing measured of such a model means much."
-            )
-    observed = copy.deepcopy(model).double().eval()
+    observed = copy.deepcopy(model).cpu().double().eval()
     texts = tuple(vocabulary) if vocabulary is not None else tuple(map(str, range(model.config.vocab_size)))
     program = definitions(model.config, len(tokens))
     return Reading(observed, tuple(map(int, tokens)), texts, provenance, program)
@@ -149,12 +146,14 @@ def watch(reading: Reading, changes: Changes = NO_CHANGES, loss: Scored | None =
     """Every parameter and every quantity of one run by id, without batch axis, as they were after ``changes``.
 
     With a ``loss``, ``id.grad`` is its gradient by automatic differentiation (zero where it does not depend on a
-    quantity).
+    quantity). Raises ``UserError`` where parts of the run are computed again for the gradients.
     """
     said: dict[str, torch.Tensor] = {}
 
     def say(quantity: Quantity, tensor: torch.Tensor, at: Place) -> torch.Tensor:
         id = id_at(quantity, at)
+        if id in said:
+            raise SaidTwice(f"{id} was said twice in one run")
         change = changes.get(id)
         tensor = tensor if change is None else change(tensor)
         if tensor.requires_grad:
@@ -168,7 +167,10 @@ def watch(reading: Reading, changes: Changes = NO_CHANGES, loss: Scored | None =
         targets, scored = (None, None) if loss is None else (loss.targets[None], loss.scored[None])
         out = model(torch.tensor([reading.tokens]), targets, scored, say=say)
         if loss is not None:
-            out.loss.backward()
+            try:
+                out.loss.backward()
+            except SaidTwice as again:
+                raise said_again(again) from None
     arrays: dict[str, Array] = {}
     for id, tensor in {**dict(model.named_parameters()), **said}.items():
         axes = len(program.quantities[id].axes)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import words
 from ...errors import UserError
 from .reading import Aim, Array, Reading, check_layer, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 SCALES = tuple(2.0**power for power in range(-4, 8))
 """One sixteenth to 128."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...bilingual import words
 from ...errors import UserError
 from .places import key_heads, matched
 from .reading import Array, Reading, watch
-from .report import Note, Report, Table, cell, words
+from .report import Note, Report, Table, cell
 
 MOST_SIGNS = 20
 """Two to the power of this many sums are enumerated at most."""
@@ -109,7 +110,7 @@ class ScoreVariance:
         four = tuple((total, count, f"{count}/{of}") for total, count in zip(s.sums, s.counts, strict=True))
         spread = f"{s.mean:g}, {s.second_moment:g}, {s.deviation:g}"
         tables = (
-            Table(words("Scores over the text", "文本上的分数"), columns, tuple(rows), self.reading.provenance),
+            Table(words("Scores over the text", "文本上的分数"), columns, tuple(rows), self.reading.provenance, (0, 1)),
             Table(
                 words(f"{s.m} independent signs: mean, second moment, deviation {spread}",
                       f"{s.m} 个独立的正负 1：均值、二阶矩、标准差 {spread}"),

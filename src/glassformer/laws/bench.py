@@ -1,0 +1,330 @@
+"""One model on the bench at one precision: texts to try, runs, the bound that rounding sets, and claims put to the test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
+from .subjects.base import Kind, ModelSubject, Offer
+from .verdict import Finding, NotApplicable, NotSupported
+from .weights import amplified, jitter, scale, unsettle
+
+FLOOR = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""No bound is set lower than this part of the logits' standard deviation: rounding differs between shapes and kernels."""
+
+JITTER = {torch.float64: 1e-12, torch.float32: 2.0**-22}
+"""Relative change of the parameters whose effect shows how a model magnifies rounding."""
+
+SLACK = 100.0
+"""How many times the effect of that change two runs may differ. A fault is larger by orders of magnitude."""
+
+EFFECT = 1e-3
+"""The part of the logits' standard deviation that counts as an effect."""
+
+LENGTH = 12
+
+T = TypeVar("T")
+
+WORK = 2 * 10**11
+"""Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """Forward passes made so far, over all benches of one check."""
+
+    forwards: int = 0
+
+
+class Bench:
+    """A copy of the subject's model in ``dtype`` with weights that make faults show, and what can be done with it.
+
+    Raises ``NotSupported`` from the constructor where the model cannot be run at this precision at all.
+    """
+
+    def __init__(self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None) -> None:
+        self.subject = subject
+        self.dtype = dtype
+        self.seed = seed
+        self.spent = spent if spent is not None else Spent()
+        self.generator = torch.Generator().manual_seed(seed)
+        self.module = subject.copied().to(dtype).eval()
+        self.gain = 1.0
+        self._cached: list[tuple[Run, Tensor]] = []
+        self._effects: dict[Offer, float] = {}
+        self._known: dict[str, Any] = {}
+        unsettle(self.module, self.generator)
+        self.factor = amplified(self.module, self._telling)
+        if not bool(torch.isfinite(self.logits(once(self.texts(1)))).any()):
+            raise NotSupported("every logit is NaN or infinite", "所有 logits 都是 NaN 或无穷")
+
+    # Texts
+
+    @property
+    def length(self) -> int:
+        """The usual length of a text: short, longer than common windows of tests where the model allows."""
+        context = self.subject.facts.context
+        return LENGTH if context is None else max(2, min(LENGTH, context))
+
+    def texts(self, rows: int, length: int | None = None, seed: int = 0) -> Tensor:
+        """``(rows, length)`` random ids, none of them special; the same for the same seed."""
+        facts = self.subject.facts
+        allowed = torch.tensor([i for i in range(facts.vocab_size) if i not in facts.special])
+        generator = torch.Generator().manual_seed(1000 * self.seed + seed)
+        shape = (rows, self.length if length is None else length)
+        return allowed[torch.randint(len(allowed), shape, generator=generator)]
+
+    def other(self, ids: Tensor) -> Tensor:
+        """Ids that differ from ``ids`` in every place, none of them special."""
+        facts = self.subject.facts
+        allowed = [i for i in range(facts.vocab_size) if i not in facts.special]
+        next_one = {a: allowed[(k + max(1, len(allowed) // 3)) % len(allowed)] for k, a in enumerate(allowed)}
+        return torch.tensor([next_one.get(i, allowed[0]) for i in ids.reshape(-1).tolist()]).reshape(ids.shape)
+
+    def lengths(self) -> Sequence[int]:
+        """Lengths around powers of two and the model's window, up to its context and to what its size lets one try."""
+        window = self.subject.facts.settings.get("window")
+        wanted = {
+            1,
+            2,
+            3,
+            5,
+            9,
+            self.length,
+            17,
+            33,
+            65,
+            *([window - 1, window, window + 1, window + 3] if window else []),
+        }
+        size = sum(p.numel() for p in self.module.parameters())
+        most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
+        return sorted(n for n in wanted if 1 <= n <= most)
+
+    # Runs
+
+    def logits(self, run: Run) -> Tensor:
+        """``(b, n, V)`` in float64: the logits of all calls of ``run``, joined along the positions."""
+        for known, logits in self._cached:
+            if known is run:
+                return logits
+        logits = torch.cat(list(self.outputs(run)), 1)
+        self._cached = [*self._cached[-3:], (run, logits)]
+        return logits
+
+    def outputs(self, run: Run) -> Generator[Tensor, None, None]:
+        """The logits of each call of ``run``, made one after the other as they are asked for."""
+        cache = None
+        with self.mode(run):
+            for call in run.calls:
+                outputs = self.subject.call(self.module, self.fitted(call), keep=run.cached, cache=cache)
+                self.spent.forwards += 1
+                cache = outputs.cache
+                yield outputs.logits.detach().double()
+
+    def fitted(self, call: Inputs) -> Inputs:
+        """``call`` with its embeddings in the precision of the bench, and with a source where the model needs one."""
+        if call.embeds is not None:
+            call = replace(call, embeds=call.embeds.to(self.dtype))
+        if self.subject.kind is Kind.SEQUENCE_TO_SEQUENCE and call.source is None:
+            call = replace(call, source=self.texts(1, seed=77).expand(call.ids.shape[0], -1))
+        return call
+
+    @contextmanager
+    def mode(self, run: Run) -> Iterator[None]:
+        """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
+        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
+            torch.default_generator.manual_seed(
+                run.seed
+            )  # torch.manual_seed looks for GPUs, for longer than a small forward
+            self.module.train(run.training)
+            if run.gain != self.gain:
+                scale(self.module, run.gain / self.gain)
+                self.gain = run.gain
+            try:
+                yield
+            finally:
+                self.module.eval()
+
+    def _telling(self, module: nn.Module) -> tuple[float, float]:
+        ids = self.texts(1)
+        changed = ids.clone()
+        changed[:, :-1] = self.other(ids)[:, :-1]
+        self._cached = []
+        left, right = self.logits(once(ids)), self.logits(once(changed))
+        self._cached = []
+        spread = float(left.std())
+        return spread, float((left[:, -1] - right[:, -1]).abs().max()) / max(spread, 1e-300)
+
+    # Size and rounding
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of the logits of a random text."""
+        return float(self.logits(once(self.texts(2))).std())
+
+    @cached_property
+    def noise(self) -> float:
+        """How far a relative change of the parameters by one rounding moves the logits, in their standard deviations."""
+        run, shaken = once(self.texts(2)), once(self.texts(2))
+        before = self.logits(run)
+        kept = {name: value.clone() for name, value in self.module.state_dict().items()}
+        jitter(self.module, JITTER[self.dtype], self.generator)
+        try:
+            after = self.logits(shaken)
+        finally:
+            self.module.load_state_dict(kept)
+        return float((after - before).abs().max()) / self.spread
+
+    @property
+    def tolerance(self) -> float:
+        """What two runs may differ by, in standard deviations of the logits."""
+        return max(FLOOR[self.dtype], SLACK * self.noise) if self.steady else FLOOR[self.dtype]
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether two equal calls agree. Where not, their difference would be taken for rounding, and hide everything."""
+        ids = self.texts(2)
+        left, right = self.logits(once(ids)), self.logits(once(ids))
+        apart = torch.where(left == right, 0.0, (left - right).abs()).max()
+        return bool(apart <= FLOOR[self.dtype] * left.std())
+
+    @cached_property
+    def rows_apart(self) -> bool:
+        """Whether the rows of a batch leave each other alone. Where not, other laws are tried row by row."""
+        ids = self.texts(2)
+        pair, alone = self.logits(once(ids)), self.logits(once(ids[:1]))
+        return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
+
+    @property
+    def single_tolerance(self) -> float:
+        """``tolerance`` where parts compute in single precision whatever they are given, as tables of angles often do."""
+        return max(FLOOR[torch.float32], SLACK * self.noise * JITTER[torch.float32] / JITTER[self.dtype])
+
+    # Claims
+
+    def singly(self, claims: Iterable[Claim]) -> Iterator[Claim]:
+        """``claims``; row by row where the rows of a batch do not leave each other alone."""
+        for claim in claims:
+            yield from [claim] if self.rows_apart else row_by_row(claim)
+
+    def loosened(self, finding: Finding) -> Finding:
+        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places."""
+        spread = finding.witness["logit_standard_deviation"]
+        return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
+
+    def test(self, claims: Iterable[Claim], *, unsteady: bool = False, **witness: Any) -> Finding:
+        """The worst of ``claims``. Raises ``NotSupported`` when there is none.
+
+        Only claims about steadiness itself are put to the test ``unsteady``, on a model whose equal calls differ.
+        """
+        if not (unsteady or self.steady):
+            raise NotSupported("two equal calls differ (see determinism)", "两次相同的调用结果不同（见 determinism）")
+        worst: Finding | None = None
+        for claim in claims:
+            finding = self._tested(claim, witness)
+            if worst is None or finding.severity > worst.severity:
+                worst = finding
+        if worst is None:
+            raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
+        return worst
+
+    def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
+        right_at = claim.left_at if claim.right_at is None else claim.right_at
+        left = claim.left_at.of(self.logits(claim.left))
+        right = right_at.of(self.logits(claim.right))
+        spread = float(left.std()) if claim.left.gain != 1 else max(float(left.std()), self.spread)
+        apart = torch.where(left == right, 0.0, (left - right).abs()).amax(-1)
+        at = int(apart.nan_to_num(torch.inf).argmin() if claim.differ else apart.nan_to_num(torch.inf).argmax())
+        facts = {"seed": self.seed, "row": int(claim.left_at.rows[at]), "position": int(claim.left_at.positions[at])}
+        facts |= {"length": claim.left.length, "logit_standard_deviation": spread, **claim.facts, **witness}
+        # A dual asks whether anything at all has moved.
+        measured = float(apart.max()) if claim.differ else float(apart[at])
+        bound = (EFFECT if claim.differ else self.tolerance) * spread
+        return Finding(measured=measured, bound=bound, at_least=claim.differ, witness=facts, claim=claim)
+
+    def need(self, offer: Offer) -> None:
+        """Raise ``NotSupported`` unless the subject takes ``offer`` and it has an effect."""
+        self.subject.require(offer)
+        if offer not in self._effects:
+            self._effects[offer] = self._effect(offer)
+        argument = self.subject.offers[offer]
+        if math.isnan(self._effects[offer]):
+            raise NotSupported(f"with {argument} the logits are not finite", f"给出 {argument} 时 logits 不是有限数")
+        if self._effects[offer] < EFFECT:
+            raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
+
+    def known(self, question: str, answer: Callable[[], T]) -> T:
+        """What ``answer`` gave the first time that ``question`` was asked."""
+        if question not in self._known:
+            self._known[question] = answer()
+        return self._known[question]
+
+    def need_mask(self) -> None:
+        """Raise ``NotSupported`` unless the subject takes a mask that has an effect and in which 1 means "may be read"."""
+        self.need(Offer.MASK)
+        if not self.ones_are_none:
+            argument = self.subject.offers[Offer.MASK]
+            raise NotSupported(
+                f"{argument} of ones changes the logits: it does not say which tokens may be read",
+                f"全一的 {argument} 改变了 logits：它并不表示哪些词元可读",
+            )
+
+    @cached_property
+    def ones_are_none(self) -> bool:
+        """Whether a mask of ones is no mask, on a text without ids that some models take for a pad."""
+        ids, size = self.texts(1), self.subject.facts.vocab_size
+        ids = torch.where((ids > 3) & (ids < size - 1), ids, size // 2)
+        at = block([0], range(ids.shape[1]))
+        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.single_tolerance
+
+    def _effect(self, offer: Offer) -> float:
+        """How far ``offer`` moves the last logits, in their standard deviations."""
+        ids = self.texts(1)
+        n = ids.shape[1]
+        plain, last = once(ids), block([0], [n - 1])
+        right_at: Cells | None = None
+        match offer:
+            case Offer.MASK:
+                # Every second token but the first, so that a query that sees nothing at all is not what is measured.
+                at = torch.arange(n)
+                run = once(ids, mask=(((n - 1 - at) % 2 == 0) | ((at == 0) & (n > 2))).long()[None])
+            case Offer.POSITIONS:
+                moved = torch.arange(n)[None].clone()
+                moved[:, : n - 1] = moved[:, : n - 1].flip(1)
+                run = once(ids, positions=moved)
+            case Offer.SEGMENTS:
+                # The last token is a document of its own, so that a window cannot hide the border.
+                run = once(ids, segments=(torch.arange(n) == n - 1).long()[None])
+            case Offer.CACHE:
+                # The last token after a cache, against the last token alone: what the cache holds must be read.
+                run = chunked_pair(ids)
+                plain, right_at = once(ids[:, -1:]), block([0], [0])
+                return self._apart(run, plain, last, right_at)
+            case Offer.EMBEDS:
+                return 1.0  # compared with ids by its own probe
+            case Offer.SOURCE | Offer.SOURCE_MASK | Offer.LABELS:
+                return 1.0  # each has a dual of its own
+        return self._apart(run, plain, last, right_at)
+
+    def _apart(self, left: Run, right: Run, left_at: Cells, right_at: Cells | None) -> float:
+        a, b = left_at.of(self.logits(left)), (right_at or left_at).of(self.logits(right))
+        return float((a - b).abs().max()) / self.spread
+
+
+def chunked_pair(ids: Tensor) -> Run:
+    """All tokens but the last into the cache, then the last."""
+    return Run(calls=(Inputs(ids=ids[:, :-1]), Inputs(ids=ids[:, -1:])), cached=True)
+
+
+def causal_only(bench: Bench) -> None:
+    """Raise ``NotApplicable`` for a model whose positions read the whole text."""
+    if bench.subject.kind is Kind.MASKED:
+        raise NotApplicable("this model reads in both directions", "该模型双向阅读")

@@ -1,0 +1,65 @@
+"""Ways of calling that a library documents as unsupported: there a violation is a documented limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..bilingual import Words, words
+from .subjects.base import ModelSubject
+from .verdict import Result, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Subjects whose class (with its module) matches ``subject`` break ``probe`` as their documentation says.
+
+    Both are regular expressions that must match in full; ``says`` tells what the documentation says, and where.
+    """
+
+    subject: str
+    probe: str
+    says: Words
+
+
+LIMITS: Sequence[Limit] = (
+    Limit(
+        r"transformers\.models\..*", r"packing\.(positions-with-ones-mask|cache)",
+        words(
+            "transformers honours restarted positions only without a mask and without a cache: masking_utils.py, "
+            "_preprocess_mask_arguments: “only if the 2D attention mask is explicitly None, and we don't have cache”",
+            "transformers 仅在不给掩码、也不用缓存时才按重新开始的位置隔离文档（masking_utils.py，"
+            "_preprocess_mask_arguments：“only if the 2D attention mask is explicitly None, and we don't have cache”）",
+        ),
+    ),
+    Limit(
+        r"transformers\.models\.rwkv\..*", r"arguments\.mask|generate\.padded|padding\..*",
+        words(
+            "RWKV says when it is given one that attention_mask is unused (modeling_rwkv.py)",
+            "RWKV 收到 attention_mask 时会声明它未被使用（modeling_rwkv.py）",
+        ),
+    ),
+    Limit(
+        r"transformers\.models\.reformer\..*", r"prefix\..*|causality\.past|cache\..*",
+        words(
+            "Reformer hashes and chunks the whole text; with LSH layers a longer text has other buckets "
+            "(documentation of Reformer in transformers: LSH self attention)",
+            "Reformer 对整段文本做哈希与分块；LSH 层在更长文本中分桶不同（transformers 文档：Reformer，LSH 自注意力）",
+        ),
+    ),
+)  # fmt: skip
+"""Kept short on purpose: what is documented nowhere is a violation."""
+
+
+def documented(result: Result, subject: Any, limits: Sequence[Limit] = LIMITS) -> Result:
+    """``result``, or as a documented limit where one says that this subject breaks this probe."""
+    if result.verdict is not Verdict.VIOLATED or not isinstance(subject, ModelSubject):
+        return result
+    cls = type(subject.module)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    for limit in limits:
+        if re.fullmatch(limit.subject, name) and re.fullmatch(limit.probe, result.probe):
+            return replace(result, verdict=Verdict.DOCUMENTED, reason=limit.says)
+    return result

@@ -1,0 +1,144 @@
+"""Causality: logits before t do not depend on token t."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...bilingual import words
+from ..bench import Bench, causal_only
+from ..law import Law, Probe
+from ..runs import Cells, Claim, Inputs, Run, block, cells, once
+from ..subjects.base import Offer
+from ..verdict import Finding, NotApplicable, NotSupported
+
+GAINS = (8.0, 64.0, 512.0)
+"""Factors of the weights under which scores grow past the constants that stand in for minus infinity."""
+
+GENTLE = (1.0, 1 / 8, 1 / 64)
+"""Factors of the weights for a dual: under large weights attention chooses one position, and others have no effect."""
+
+
+def perturbed(bench: Bench, n: int) -> tuple[Tensor, Tensor, Cells]:
+    """A text repeated ``n - 1`` times; the same with token ``t`` changed in row ``t - 1``; all cells before it."""
+    ids = bench.texts(1, n).expand(n - 1, n).clone()
+    changed, other = ids.clone(), bench.other(ids)
+    at = torch.arange(1, n)
+    changed[at - 1, at] = other[at - 1, at]
+    return ids, changed, cells([(t - 1, i) for t in range(1, n) for i in range(t)])
+
+
+def claims(bench: Bench, n: int, **run: object) -> Iterator[Claim]:
+    """That changing any token of a text of ``n`` moves no logits before it."""
+    ids, changed, before = perturbed(bench, n)
+    if bench.rows_apart:
+        yield Claim(left=with_(once(ids), **run), right=with_(once(changed), **run), left_at=before)
+        return
+    for row in range(n - 1):  # rows that read each other would look like a leak
+        left, right = once(ids[row : row + 1]), once(changed[row : row + 1])
+        at = block([0], range(row + 1))
+        yield Claim(left=with_(left, **run), right=with_(right, **run), left_at=at, facts={"changed": row + 1})
+
+
+def with_(run: Run, **changes: object) -> Run:
+    """``run`` with other settings."""
+    return replace(run, **changes)
+
+
+def _moved(ids: Tensor, changed: Tensor, n: int, gain: float) -> Claim:
+    left, right = with_(once(ids), gain=gain), with_(once(changed), gain=gain)
+    return Claim(left=left, right=right, left_at=block([0], [n - 1]), differ=True)
+
+
+def forward(bench: Bench) -> Finding:
+    """Every length, every token."""
+    causal_only(bench)
+    return bench.test(claim for n in bench.lengths() if n > 1 for claim in claims(bench, n))
+
+
+def cached(bench: Bench, lengths: tuple[int, ...]) -> Finding:
+    """Through a cache filled in chunks of the given parts of the text."""
+    causal_only(bench)
+    bench.need(Offer.CACHE)
+    n = bench.length
+    cuts = [n] if lengths == (1,) else _parts(n, lengths)
+    ids, changed, before = perturbed(bench, n)
+
+    def run(text: Tensor) -> Run:
+        return Run(calls=tuple(Inputs(ids=chunk) for chunk in text.split(cuts, 1)), cached=True)
+
+    return bench.test([Claim(left=run(ids), right=run(changed), left_at=before, facts={"chunks": cuts})])
+
+
+def _parts(n: int, shares: tuple[int, ...]) -> list[int]:
+    whole = sum(shares)
+    ends = [round(n * sum(shares[: k + 1]) / whole) for k in range(len(shares))]
+    return [b - a for a, b in zip([0, *ends], ends, strict=False) if b > a]
+
+
+def prefill(bench: Bench) -> Finding:
+    """The whole text into an empty cache."""
+    return cached(bench, (1,))
+
+
+def chunks(bench: Bench) -> Finding:
+    """Uneven chunks."""
+    return cached(bench, (3, 1, 4, 2))
+
+
+def training(bench: Bench) -> Finding:
+    """In training mode: dropout drops the same cells in both runs, since both begin with the same random numbers."""
+    causal_only(bench)
+    return bench.test(claims(bench, bench.length, training=True))
+
+
+def large_scores(bench: Bench) -> Finding:
+    """With weights under which scores outgrow a constant in the place of minus infinity."""
+    causal_only(bench)
+    found = [bench.test(claims(bench, bench.length, gain=gain), gain=gain) for gain in GAINS]
+    finite = [finding for finding in found if finding.measured == finding.measured]
+    if not finite:
+        raise NotSupported("the logits overflow under large weights", "权重放大后 logits 溢出")
+    return max(finite, key=lambda finding: finding.severity)
+
+
+def past(bench: Bench) -> Finding:
+    """The dual: each earlier token moves the last logits, as far back as windows let all layers together reach."""
+    causal_only(bench)
+    window = bench.subject.facts.settings.get("window")
+    reach = bench.length if window is None else 1 + (window - 1) * max(1, len(bench.subject.blocks(bench.module)))
+    n = min(4, bench.length, reach)
+    if n == 1:
+        raise NotApplicable("each token reads itself alone", "每个词元只读自己")
+    ids = bench.texts(1, n)
+    found = []
+    for t in range(n - 1):
+        changed = ids.clone()
+        changed[:, t] = bench.other(ids)[:, t]
+        tried = [bench.test([_moved(ids, changed, n, gain)], changed=t) for gain in GENTLE]
+        found.append(min(tried, key=lambda finding: finding.severity))
+    return max(found, key=lambda finding: finding.severity)
+
+
+CAUSALITY = Law(
+    id="causality",
+    statement=words("Logits before t do not depend on token t.", "t 之前的 logits 不依赖第 t 个词元。"),
+    formula=r"\partial\,\mathrm{logits}_i / \partial\,\mathrm{token}_t = 0 \quad (i < t)",
+    conditions=words("A model that predicts the next token.", "预测下一词元的模型。"),
+    why=words(
+        "A model that sees what it is to predict has a training loss near zero and writes nonsense.",
+        "看得见答案的模型训练损失接近零，生成却是胡言乱语。",
+    ),
+    chapter="7.4",
+    probes=(
+        Probe(id="causality.forward", does=words("each token changed in turn", "逐个改变词元"), run=forward, fast=True),
+        Probe(id="causality.cached-prefill", does=words("through an empty cache", "经由空缓存"), run=prefill),
+        Probe(id="causality.chunks", does=words("through the cache in chunks", "分块经由缓存"), run=chunks),
+        Probe(id="causality.dropout", does=words("in training mode", "训练模式下"), run=training),
+        Probe(id="causality.large-scores", does=words("with very large scores", "分数极大时"), run=large_scores),
+        Probe(id="causality.past", does=words("earlier tokens have an effect", "之前的词元有影响"), run=past),
+    ),
+)  # fmt: skip

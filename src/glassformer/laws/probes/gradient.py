@@ -1,0 +1,288 @@
+"""Gradients: automatic differentiation agrees with differences, and adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from ...bilingual import words
+from ..bench import Bench
+from ..law import Family, Law, Probe
+from ..losses import (
+    IGNORED,
+    LOSS_ROUNDING,
+    Gradients,
+    Objective,
+    aligned,
+    apart,
+    double_only,
+    learning,
+    moved,
+    reported,
+    scored,
+)
+from ..runs import Inputs
+from ..subjects.base import Kind, Offer
+from ..subjects.training import Loss
+from ..verdict import Finding, NotSupported
+from . import loss_functions
+
+STEPS = (1e-5, 1e-4, 1e-3)
+"""Steps of the differences, in units of each parameter's root mean square; the larger ones for models that compute in
+float32 whatever they are asked, whose rounding swamps the first."""
+
+SHARP = 1e-6
+"""What a directional derivative may be off, in units of the sum of all parameters' shares in it."""
+
+CLEAR, SMOOTH = 1e-4, 3e-2
+"""From how little doubt about a difference a larger step is not tried; from how much it says nothing."""
+
+SHARES = "share of the derivative"
+
+
+def _sizes(bench: Bench, gradients: Gradients, seed: int) -> dict[str, Tensor]:
+    """A random direction in which every parameter has about the same share, however small its gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    named, direction = learning(bench.module), {}
+    for name, g in gradients.items():
+        noise = torch.randn(g.shape, generator=generator, dtype=torch.float64)
+        size = float(named[name].detach().double().square().mean().sqrt()) if g.numel() else 0.0
+        direction[name] = noise * (size or 1.0)
+    shares = {name: abs(float((gradients[name] * step).sum())) for name, step in direction.items()}
+    positive = sorted(share for share in shares.values() if share > 0)
+    usual = positive[len(positive) // 2] if positive else 1.0
+    return {name: step * min(1.0, usual / max(shares[name], 1e-300)) for name, step in direction.items()}
+
+
+def slopes(bench: Bench, objective: Objective, direction: Gradients, step: float, here: float) -> tuple[float, float]:
+    """The central difference of the loss along ``direction``, and how far to trust it.
+
+    Differences of ``step`` and of twice that are apart by three times the error of the first; their second differences
+    around ``here``, the loss where we stand, would be one to four but for rounding.
+    """
+    loss = {}
+    for times in (1, -1, 2, -2):
+        with moved(bench, direction, times * step):
+            loss[times] = float(objective.value())
+    near, far = (loss[1] - loss[-1]) / (2 * step), (loss[2] - loss[-2]) / (4 * step)
+    rounding = abs(loss[2] + loss[-2] - 2 * here - 4 * (loss[1] + loss[-1] - 2 * here)) / (6 * step)
+    return near, 10 * (abs(near - far) + rounding)
+
+
+def along(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> Finding:
+    """The derivative along ``direction`` by autograd and by differences. Raises ``NotSupported`` where the loss jumps."""
+    shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
+    size = max(sum(abs(share) for share in shares.values()), 1e-300)
+    tried: list[tuple[float, float, float]] = []
+    here = float(objective.value())
+    for step in STEPS:
+        near, doubt = slopes(bench, objective, direction, step, here)
+        tried.append((doubt / size, near / size, step))
+        if doubt <= CLEAR * size:
+            break
+    (doubt, by_differences, step), *rest = sorted(tried)
+    if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
+        raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
+    by_autograd = sum(shares.values()) / size
+    facts = {
+        "by_differences": by_differences * size,
+        "by_autograd": by_autograd * size,
+        "step": step,
+        "seed": bench.seed,
+    }
+    bound = max(SHARP, doubt)
+    return Finding(measured=abs(by_differences - by_autograd), bound=bound, unit=SHARES, witness=facts)
+
+
+def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
+    """The one parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone."""
+    names = list(direction)
+    while len(names) > 1:
+        for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+            try:
+                finding = along(bench, objective, gradients, {name: direction[name] for name in half})
+            except NotSupported:
+                continue
+            if not finding.kept:
+                names = half
+                break
+        else:
+            return names
+    return names
+
+
+def usual(bench: Bench) -> Gradients:
+    """The gradient on the usual text."""
+    return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
+
+
+def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:
+    """The gradient of all parameters, or of those of ``names``, in a random direction."""
+    double_only(bench)
+    gradients = usual(bench) if objective.call.segments is None else objective.gradients()[1]
+    wanted = list(gradients) if names is None else list(names)
+    direction = _sizes(bench, {name: gradients[name] for name in wanted}, seed=bench.seed + 1)
+    finding = along(bench, objective, gradients, direction)
+    if finding.kept:
+        return finding
+    blame = blamed(bench, objective, gradients, direction)
+    witness = {**finding.witness, "parameters": blame[:8]}
+    return Finding(measured=finding.measured, bound=finding.bound, unit=finding.unit, witness=witness)
+
+
+def differences(bench: Bench) -> Finding:
+    """All parameters, with documents where the model knows them."""
+    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))))
+
+
+def documents(bench: Bench) -> Finding:
+    """Rows that hold two documents each, cut at different places."""
+    bench.need(Offer.SEGMENTS)
+    ids = bench.texts(2)
+    return checked(bench, Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5)))))
+
+
+def _cut(ids: Tensor, at: Sequence[int]) -> Tensor:
+    return (torch.arange(ids.shape[1])[None] >= torch.tensor(at)[:, None]).long()
+
+
+def descent(bench: Bench) -> Finding:
+    """A small step against the gradient lowers the loss by its length times the squared norm of the gradient."""
+    double_only(bench)
+    objective, gradients = Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench)
+    named = learning(bench.module)
+    # As far as the first of all parameters allows to go before a number of it has moved by a usual one.
+    reach = [
+        float(named[name].detach().double().square().mean().sqrt() / g.abs().max())
+        for name, g in gradients.items()
+        if g.any() and named[name].any()
+    ]
+    if not reach:
+        raise NotSupported("the gradient is zero", "梯度为零")
+    return along(bench, objective, gradients, {name: g * min(reach) for name, g in gradients.items()})
+
+
+def adds(bench: Bench) -> Finding:
+    """Two backward passes, one for each row, add up to that of both rows together."""
+    if not bench.rows_apart:
+        raise NotSupported("the rows of a batch read each other", "批中各行互相影响")
+    ids = bench.texts(2)
+    segments = None
+    if Offer.SEGMENTS in bench.subject.offers:
+        segments = _cut(ids, (3, 5))
+    whole = Objective(bench=bench, call=Inputs(ids=ids, segments=segments)).gradients()[1]
+    named = learning(bench.module)
+    try:
+        for row in range(2):
+            call = Inputs(ids=ids[row : row + 1], segments=None if segments is None else segments[row : row + 1])
+            bench.spent.forwards += 1
+            # Half: both rows have as many targets, and the loss of both is a mean.
+            (Objective(bench=bench, call=call).value(grad=True) / 2).backward()
+        found = {
+            name: torch.zeros_like(p, dtype=torch.float64) if p.grad is None else p.grad.to_dense().double()
+            for name, p in named.items()
+        }
+    finally:
+        for p in named.values():
+            p.grad = None
+    measured, name = apart(found, whole)
+    bound = max(1e-4, bench.tolerance)
+    facts = {"parameter": name, "seed": bench.seed, "length": ids.shape[1]}
+    return Finding(measured=measured, bound=bound, unit="share of the largest gradient", witness=facts)
+
+
+def own_loss(bench: Bench) -> Finding:
+    """The gradient of the model's own loss with respect to its logits: (p - one-hot) / count."""
+    ids = bench.texts(2)
+    labels = bench.other(ids) if bench.subject.kind is Kind.MASKED else ids.clone()
+    labels[1, : ids.shape[1] // 2] = IGNORED
+    logits, found = _at_logits(bench, ids, labels)
+    nll, uniform = _by_definition(bench, logits, labels)
+    # Multiples of both: which reduction and which smoothing it is, `alignment` judges.
+    table = torch.stack([nll.flatten(), uniform.flatten()], 1)
+    factors = torch.linalg.lstsq(table, found.reshape(-1, 1)).solution
+    measured = float((table @ factors - found.reshape(-1, 1)).abs().max() / nll.abs().max())
+    bound = max(10 * LOSS_ROUNDING, bench.tolerance) * max(1.0, float(factors.abs().max()))
+    facts = {"factor": float(factors[0]), "of_smoothing": float(factors[1]), "seed": bench.seed}
+    if not measured <= bound and not _labels_matter_otherwise(bench, ids, labels, found, bound):
+        raise NotSupported("the loss has a part that no label touches", "损失含有与标签无关的部分")
+    if not float(factors.abs().max()) > 0:
+        measured = float("inf")
+    return Finding(measured=measured, bound=bound, unit="share of the largest gradient", witness=facts)
+
+
+def _at_logits(bench: Bench, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits, and the gradient of the model's own loss with respect to them, in float64."""
+    bench.subject.require(Offer.LABELS)
+    learning(bench.module)
+    outputs = scored(bench, ids, labels, grad=True)
+    loss = reported(outputs)
+    if not loss.requires_grad:
+        raise NotSupported("the loss has no gradient", "损失没有梯度")
+    bench.spent.forwards += 1
+    found = torch.autograd.grad(loss, outputs.logits, allow_unused=True)[0] if outputs.logits.requires_grad else None
+    if found is None:
+        raise NotSupported("the loss is not made from the logits that are returned", "损失并非由返回的 logits 算出")
+    return outputs.logits.detach().double(), found.double()
+
+
+def _by_definition(bench: Bench, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of the mean of -ln p of the labels, and of the mean of -ln p over all N."""
+    logits = logits.clone().requires_grad_()
+    given, wanted = aligned(logits, labels, bench.subject.kind)
+    log_p = given.log_softmax(-1)
+    nll = -log_p.gather(-1, wanted[:, None]).mean()
+    return (
+        torch.autograd.grad(nll, logits, retain_graph=True)[0],
+        torch.autograd.grad(-log_p.mean(), logits)[0],
+    )
+
+
+def _labels_matter_otherwise(bench: Bench, ids: Tensor, labels: Tensor, found: Tensor, bound: float) -> bool:
+    """Whether what labels do to the gradient is not what they should do either, whatever else is in the loss."""
+    again = torch.where(labels == IGNORED, IGNORED, bench.other(labels.clamp(min=0)))
+    logits, other = _at_logits(bench, ids, again)
+    expected = _by_definition(bench, logits, labels)[0] - _by_definition(bench, logits, again)[0]
+    difference = found - other
+    factor = float((difference * expected).sum() / expected.square().sum())
+    off = float((difference - factor * expected).abs().max() / expected.abs().max())
+    return not (factor and off <= bound)
+
+
+def function(loss: Loss) -> Finding:
+    """A loss alone."""
+    return loss_functions.gradient(loss)
+
+
+GRADIENT = Law(
+    id="gradient",
+    statement=words(
+        "Automatic differentiation gives the derivative of the loss, and gradients add up.",
+        "自动求导给出损失的导数，且梯度可相加。",
+    ),
+    formula=r"\langle \nabla L, v \rangle = \lim_{h \to 0} \frac{L(\theta + hv) - L(\theta - hv)}{2h}",
+    conditions=words(
+        "A loss without jumps near the parameters; differences need float64.",
+        "损失在参数附近没有跳跃；差商需要 float64。",
+    ),
+    why=words(
+        "A wrong backward pass trains a model to something else while every forward test passes.",
+        "反向传播有误时，前向测试全都通过，模型却在学别的东西。",
+    ),
+    chapter="10.2",
+    probes=(
+        Probe(id="gradient.differences", does=words("central differences", "中心差商"), run=differences),
+        Probe(id="gradient.documents", does=words("the same with documents", "含多个文档时"), run=documents),
+        Probe(id="gradient.descent", does=words("a small step along -g", "沿负梯度的小步"), run=descent),
+        Probe(id="gradient.adds", does=words("row by row and together", "逐行与合并"), run=adds),
+        Probe(id="gradient.loss", does=words("of the model's own loss", "模型自报损失的梯度"), run=own_loss),
+        Probe(
+            id="gradient.function",
+            does=words("of a loss alone", "单独损失函数的梯度"),
+            run=function,
+            family=Family.LOSS,
+        ),
+    ),
+)

@@ -1,0 +1,96 @@
+"""A program that shows a violation without this package: what a maintainer runs to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+
+from .bench import Bench
+from .runs import Cells, Claim, Inputs, Run
+from .subjects.base import Offer
+from .weights import NUDGE
+
+
+def program(bench: Bench, claim: Claim) -> str:
+    """Python that builds the model, makes its weights tell, and prints how far apart the two runs of ``claim`` are."""
+    claim = smallest(bench, claim)
+    right_at = claim.left_at if claim.right_at is None else claim.right_at
+    lines = [
+        "import torch",
+        "",
+        *bench.subject.building(),
+        f"model = model.to({bench.dtype}).eval()",
+        "torch.manual_seed(0)",
+        "with torch.no_grad():  # weights under which the difference shows; those of training would do as well",
+        "    for p in model.parameters():",
+        f"        p.{f'mul_({bench.factor * claim.left.gain:g})'} if p.ndim > 1 else p.add_({NUDGE} * torch.randn_like(p))",
+        "",
+        *_run("left", claim.left, bench),
+        *_run("right", claim.right, bench),
+        f"a, b = {_at('left', claim.left_at)}, {_at('right', right_at)}",
+        'print("largest difference:", float((a - b).abs().max()), "; standard deviation of the logits:", float(left.std()))',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def smallest(bench: Bench, claim: Claim) -> Claim:
+    """The worst cell of ``claim`` alone, in one row where the row alone breaks it too."""
+    right_at = claim.left_at if claim.right_at is None else claim.right_at
+    apart = (claim.left_at.of(bench.logits(claim.left)) - right_at.of(bench.logits(claim.right))).abs().amax(-1)
+    worst = int(apart.nan_to_num(torch.inf).argmax())
+    left_row, right_row = int(claim.left_at.rows[worst]), int(right_at.rows[worst])
+    left_at, right_at = _cell(0, claim.left_at, worst), _cell(0, right_at, worst)
+    one = replace(
+        claim, left=_row(claim.left, left_row), right=_row(claim.right, right_row), left_at=left_at, right_at=right_at
+    )
+    if not bench.test([one]).kept:
+        return one
+    return replace(claim, left_at=_cell(left_row, claim.left_at, worst), right_at=_cell(right_row, right_at, 0))
+
+
+def _cell(row: int, at: Cells, k: int) -> Cells:
+    return Cells(torch.tensor([row]), at.positions[k : k + 1])
+
+
+def _row(run: Run, row: int) -> Run:
+    def cut(call: Inputs) -> Inputs:
+        given = {f.name: getattr(call, f.name) for f in fields(call) if f.name != "options"}
+        rows = {name: x[row : row + 1] for name, x in given.items() if isinstance(x, Tensor)}
+        return replace(call, **rows)
+
+    return replace(run, calls=tuple(cut(call) for call in run.calls))
+
+
+def _at(name: str, at: Cells) -> str:
+    return f"{name}[{int(at.rows[0])}, {int(at.positions[0])}]"
+
+
+def _run(name: str, run: Run, bench: Bench) -> Iterator[str]:
+    """The lines that leave the logits of ``run`` in ``name``."""
+    subject = bench.subject
+    if run.training:
+        yield f"torch.manual_seed({run.seed})"
+        yield "model.train()"
+    yield f"parts, cache = [], {subject.beginning if run.cached else None}  # {name}"
+    for call in run.calls:
+        names = {given: f"torch.tensor({value.tolist()})" for given, value in _given(bench.fitted(call))}
+        if run.cached:
+            names[Offer.CACHE.value] = "cache"
+        yield "with torch.no_grad():"
+        yield f"    out = {subject.calling(call, names)}"
+        yield f"parts.append({subject.reading})"
+        if run.cached and subject.keeping != "cache":
+            yield f"cache = {subject.keeping}"
+    yield f"{name} = torch.cat(parts, 1)"
+    if run.training:
+        yield "model.eval()"
+
+
+def _given(call: Inputs) -> Iterator[tuple[str, Tensor]]:
+    for each in fields(call):
+        value = getattr(call, each.name)
+        if isinstance(value, Tensor):
+            yield each.name, value

@@ -1,0 +1,1 @@
+"""What can be checked: one adapter per kind of subject."""

@@ -1,0 +1,79 @@
+"""Weights under which a fault shows: an untrained model of deviation 0.02 hides a leak of the whole future at 5e-7.
+
+Everything here works in place on a copy that belongs to a bench.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+TINY = 1e-12
+"""Below this deviation a matrix counts as all zero, as output projections are at the start of some models."""
+
+NUDGE = 0.2
+"""Deviation of what is added to biases and norm weights, so that none keeps the value at which it does nothing."""
+
+HOPELESS = 16.0
+"""From this factor on a past without effect is taken as that."""
+
+
+def parameters(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Every floating-point parameter once, tied ones too; those that learn, or all where none does."""
+    named = [(name, p) for name, p in module.named_parameters() if p.is_floating_point()]
+    learning = [(name, p) for name, p in named if p.requires_grad]
+    yield from learning or named
+
+
+@torch.no_grad()
+def unsettle(module: nn.Module, generator: torch.Generator) -> None:
+    """Take biases, norm weights, pad rows and zero matrices off the values at which they do nothing."""
+    for _, p in parameters(module):
+        noise = torch.randn(p.shape, generator=generator, dtype=torch.float64).to(p.dtype)
+        if p.ndim < 2:
+            p.add_(NUDGE * noise)
+            continue
+        rows = p.reshape(p.shape[0], -1)
+        spread = float(rows.std(unbiased=False))
+        if spread < TINY:
+            p.copy_(noise / max(1, rows.shape[1]) ** 0.5)
+        else:  # a row left at zero is the pad row of a table
+            empty = (rows == 0).all(1).reshape(-1, *[1] * (p.ndim - 1))
+            p.copy_(torch.where(empty, spread * noise, p))
+
+
+@torch.no_grad()
+def scale(module: nn.Module, factor: float) -> None:
+    """Multiply every matrix by ``factor``."""
+    for _, p in parameters(module):
+        if p.ndim >= 2:
+            p.mul_(factor)
+
+
+@torch.no_grad()
+def jitter(module: nn.Module, size: float, generator: torch.Generator) -> None:
+    """Multiply every number of every parameter by one plus ``size`` times a standard normal."""
+    for _, p in parameters(module):
+        p.mul_(1 + size * torch.randn(p.shape, generator=generator, dtype=torch.float64).to(p.dtype))
+
+
+def amplified(module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], limit: int = 8) -> float:
+    """Scale the matrices of ``module`` until logits spread and depend on what was read before; returns the factor.
+
+    ``telling`` gives the standard deviation of the logits and how far what was read before moves the last logits, in
+    those deviations. Either is NaN where numbers overflow; then the last good factor is kept. Where the past has no effect
+    at all, larger weights would not give it one.
+    """
+    factor = 1.0
+    for _ in range(limit):
+        spread, reach = telling(module)
+        if not (spread == spread and reach == reach):
+            scale(module, 0.5)
+            return factor / 2
+        if spread >= 1 and (reach >= 0.05 or factor >= HOPELESS):
+            break
+        scale(module, 2.0)
+        factor *= 2
+    return factor
