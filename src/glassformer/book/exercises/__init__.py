@@ -8,4 +8,6 @@ from types import MappingProxyType
 from ..exercise import Exercise
 from . import a, b
 
-EXERCISES: Mapping[str, Exercise] = MappingProxyType({exercise.id: exercise for exercise in (*a.EXERCISES, *b.EXERCISES)})
+EXERCISES: Mapping[str, Exercise] = MappingProxyType(
+    {exercise.id: exercise for exercise in (*a.EXERCISES, *b.EXERCISES)}
+)
