@@ -38,7 +38,8 @@ export class Way {
       if (at > 0) blocksShown().at(at)?.scrollIntoView({ block: "start" });
       this.keep();
     });
-    window.addEventListener("hashchange", () => this.follow(location.hash));
+    // The address that was asked for: by now a late scroll may have written where the reader was before.
+    window.addEventListener("hashchange", ({ newURL }) => this.follow(new URL(newURL).hash));
     window.addEventListener("scroll", () => this.noticeSection(), { passive: true });
   }
 
