@@ -221,6 +221,20 @@ def test_a_run_changes_with_its_learning_rate(at: Callable[..., Page]) -> None:
     eventually(cell(page, "blocks.0.attn.W_Q.new:1")).to_have_text("1")
 
 
+def test_a_run_can_be_worked_out_on_paper(at: Callable[..., Page]) -> None:
+    page = at("#en-6.3")
+    page.locator(".shown .live-tools input").check()
+    go(page, "#en-10.2")
+    run = page.locator(".shown .run")
+    run.locator('[data-answer="blocks.0.attn.W_Q.new:1"]').fill("0.9866")
+    run.locator('[data-answer="blocks.0.attn.W_K.new:0"]').fill("1.0134")
+    run.get_by_role("button", name="Check").click()
+    eventually(run.locator('[data-answer="blocks.0.attn.W_Q.new:1"]')).to_have_class(re.compile("right"))
+    eventually(run.locator('[data-answer="blocks.0.attn.W_K.new:0"]')).to_have_class(re.compile("wrong"))
+    run.locator(".verdict button").click()
+    eventually(run.locator(".told [data-role=result]")).to_contain_text("0.98664376")
+
+
 def test_a_matrix_is_saved_as_svg_and_as_png(at: Callable[..., Page]) -> None:
     page = at("#en-6.3")
     menu = page.locator('.shown [data-quantity="ex.V"] .save-menu')

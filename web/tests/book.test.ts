@@ -5,6 +5,7 @@ import { agrees, asked, cellsOfTensor, firstWrong, markOf, parseAnswer, programO
 import { type BookData, type ComputeExercise, type Program, flattened, traceOf } from "../src/book/data.ts";
 import { addressText, applyChanges, changesOf, parseAddress } from "../src/book/links.ts";
 import { curvePoints, traceOfProgram } from "../src/book/live.ts";
+import { askedOf } from "../src/book/pencil-run.tsx";
 import { hullOf } from "../src/book/plane.tsx";
 import { matrixLatex, matrixSvg } from "../src/book/saving.ts";
 import { hitsIn } from "../src/book/search.ts";
@@ -12,6 +13,7 @@ import { orderedChapters } from "../src/book/state.ts";
 import { BOOK_TEXTS } from "../src/book/texts.ts";
 import { Engine } from "../src/notation/engine.ts";
 import { styleOf } from "../src/notation/symbols.ts";
+import { structureOf } from "../src/state/structure.ts";
 import type { Session } from "../src/state/session.ts";
 
 const file = new URL("../fixtures/book.json", import.meta.url);
@@ -127,6 +129,32 @@ describe("an exercise", () => {
   test("what is given is shown where the book does not say what to show", () => {
     const { show: _, ...program } = mixing.program;
     expect(programOf({ ...mixing, program }, 1).show.toSorted()).toEqual(["ex.S", "ex.V"]);
+  });
+});
+
+describe("a run on paper", () => {
+  const { header, tensors } = JSON.parse(readFileSync(new URL("../fixtures/toy24.json", import.meta.url), "utf8"));
+  const toy = traceOf({ header, tensors: Object.fromEntries(Object.entries(tensors).map(([key, data]) => [key, { data }])) as never });
+  const session = { header: toy.header, engine: Engine.of(toy), structure: structureOf(toy.header) } as unknown as Session;
+
+  test("forward asks for all that is computed and for nothing that is given", () => {
+    const { asked, show } = askedOf(session, "forward");
+    const computed = toy.header.statements.filter(({ face }) => face === "").map(({ target }) => target);
+    const constant = toy.header.quantities.filter(({ kind }) => kind === "constant").map(({ id }) => id);
+    expect([...asked].toSorted()).toEqual(computed.filter((id) => !constant.includes(id)).toSorted());
+    expect(show).toContain("embed.E");
+  });
+
+  test("the update asks for the new parameters beside the old ones and their gradients", () => {
+    const { asked, show } = askedOf(session, "update");
+    expect([...asked].toSorted()).toEqual(session.engine.parameters.map((id) => `${id}.new`).toSorted());
+    for (const id of session.engine.parameters) expect(show).toEqual(expect.arrayContaining([id, `${id}.grad`]));
+  });
+
+  test("wrong gradients are told in the order in which they are computed", () => {
+    const cells = ["embed.E.grad", "loss.L", "head.logits.grad"].map((key) => ({ key, flat: 0 }));
+    const [early, late] = [firstWrong(cells, toy.header.statements, () => "wrong"), firstWrong(cells.slice(0, 1).concat(cells[2]), toy.header.statements, () => "wrong")];
+    expect([early?.key, late?.key]).toEqual(["loss.L", "head.logits.grad"]);
   });
 });
 
