@@ -14,7 +14,6 @@ import pytest
 from glassformer.book.build import build_book, chapters_of, template
 from glassformer.book.runs import library_with
 from glassformer.errors import UserError
-from page.conftest import browser, built, open_page  # noqa: F401 - fixtures of the trace page's tests
 from page.reader import eventually
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def small_book() -> str:
 
 
 @pytest.fixture
-def at(open_page: Callable[..., Opened], small_book: str) -> Callable[..., Page]:  # noqa: F811
+def at(open_page: Callable[..., Opened], small_book: str) -> Callable[..., Page]:
     """Opens the small book at an address."""
 
     def open_at(address: str, **options: Any) -> Page:
@@ -254,7 +253,7 @@ def test_nothing_is_wider_than_a_phone(at: Callable[..., Page], lang: str, schem
         assert wide(page) == 0
 
 
-def test_hostile_text_stays_text(open_page: Callable[..., Opened], small_book: str) -> None:  # noqa: F811
+def test_hostile_text_stays_text(open_page: Callable[..., Opened], small_book: str) -> None:
     """Neither a title nor an address becomes an element."""
     hostile = small_book.replace(
         "Shares as the first score moves", r"\u003cimg src=x onerror=alert(1)\u003e\u003c/script\u003e"
@@ -269,7 +268,7 @@ def test_hostile_text_stays_text(open_page: Callable[..., Opened], small_book: s
 
 @pytest.mark.full
 def test_every_chapter_of_the_whole_book_comes_alive_in_both_languages(
-    open_page: Callable[..., Opened],  # noqa: F811
+    open_page: Callable[..., Opened],
 ) -> None:
     book = build_book(library_with(None), chapters_of())
     assert len(book.encode("utf-8")) <= MOST_BYTES

@@ -27,7 +27,8 @@ def hook(root: Path) -> ModuleType:
 
 
 def test_the_built_page_carries_the_stamp_of_its_sources(hook: ModuleType, root: Path, built: str) -> None:
-    assert hook.built_stamp(root / hook.PAGE) == hook.source_stamp(root / "web"), "web/ changed: run `make page`"
+    for page in hook.PAGES:
+        assert hook.built_stamp(root / page) == hook.source_stamp(root / "web"), "web/ changed: run `make page`"
 
 
 def test_every_source_counts_for_the_stamp(hook: ModuleType, root: Path, tmp_path: Path) -> None:
@@ -75,10 +76,10 @@ def test_without_npm_a_stale_page_is_an_error_and_an_editable_install_a_warning(
 
 
 def test_an_archive_with_the_page_and_without_its_sources_is_enough(hook: ModuleType, tmp_path: Path) -> None:
-    page = tmp_path / hook.PAGE
-    page.parent.mkdir(parents=True)
-    assert not hook.is_current(tmp_path)
-    page.write_text("<html>")
+    for page in hook.PAGES:
+        assert not hook.is_current(tmp_path)
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / page).write_text("<html>")
     assert hook.is_current(tmp_path)
 
 
