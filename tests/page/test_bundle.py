@@ -27,8 +27,8 @@ def hook(root: Path) -> ModuleType:
 
 
 def test_the_built_page_carries_the_stamp_of_its_sources(hook: ModuleType, root: Path, built: str) -> None:
-    stamp = hook.source_stamp(root / "web")
-    assert {hook.built_stamp(root / page) for page in hook.PAGES} == {stamp}, "web/ changed: run `make page`"
+    for page in hook.PAGES:
+        assert hook.built_stamp(root / page) == hook.source_stamp(root / "web"), "web/ changed: run `make page`"
 
 
 def test_every_source_counts_for_the_stamp(hook: ModuleType, root: Path, tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ class Example:
 def program_plain(program: Program) -> dict[str, Any]:
     """What the page computes ``program`` from: sizes, quantities, forward definitions with their formulas."""
     style = style_of(program)
+    if faces := [id for id in program.quantities if id.rpartition(".")[2] in ("grad", "new", "after")]:
+        raise ValueError(f"{faces[0]}: the page reads that name as a face of another quantity; call it something else")
     return {
         "scalars": dict(program.scalars),
         "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],

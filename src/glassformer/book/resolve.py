@@ -47,7 +47,7 @@ class Resolver:
         self.exercises = exercises
         self.used = Used()
         # Raw HTML in a chapter is text, as everywhere.
-        self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        self.markdown = MarkdownIt("commonmark", {"html": False, "typographer": True}).enable(["table", "smartquotes"])
         self.lang = "en"
 
     def chapter(self, chapter: Chapter) -> str:

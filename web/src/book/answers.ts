@@ -93,7 +93,7 @@ export function firstWrong(
   statements: readonly Statement[],
   mark: (cell: Cell) => Mark,
 ): Cell | null {
-  const turn = new Map(statements.map(({ target }, at) => [target, at]));
+  const turn = new Map(statements.map(({ target, face }, at) => [face ? `${target}.${face}` : target, at]));
   const ordered = [...cells].sort((a, b) => (turn.get(a.key) ?? -1) - (turn.get(b.key) ?? -1) || a.flat - b.flat);
   return ordered.find((cell) => mark(cell) === "wrong") ?? null;
 }

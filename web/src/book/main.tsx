@@ -12,7 +12,7 @@ import "./styles/shell.css";
 import "./styles/chapter.css";
 import "./styles/figure.css";
 import "./styles/live.css";
-import "./styles/exercise.css";
+import "./styles/work.css";
 import "./styles/paper.css";
 import { type ComponentChild, options, render } from "preact";
 import type { Session } from "../state/session.ts";

@@ -15,9 +15,10 @@ function turn([ax, ay]: Point, [bx, by]: Point, [cx, cy]: Point): number {
   return (bx - ax) * (cy - ay) - (by - ay) * (cx - ax);
 }
 
-/** The corners of the smallest convex set round `points`, counter-clockwise (Andrew's monotone chain). */
+/** The corners of the smallest convex set round `points`, counter-clockwise, each once (Andrew's monotone chain). */
 export function hullOf(points: readonly Point[]): Point[] {
-  const sorted = [...points].sort(([ax, ay], [bx, by]) => ax - bx || ay - by);
+  const distinct = new Map(points.map((point) => [point.join(), point]));
+  const sorted = [...distinct.values()].sort(([ax, ay], [bx, by]) => ax - bx || ay - by);
   const half = (from: readonly Point[]): Point[] => {
     const corners: Point[] = [];
     for (const point of from) {

@@ -7,13 +7,19 @@ import { Editor } from "../views/editor.tsx";
 import { Parts } from "../views/parts.tsx";
 import { RunBar } from "../views/runbar.tsx";
 import { UpdatePanel } from "../views/update.tsx";
+import { isSmall } from "../state/settings.ts";
+import { PencilRun } from "./pencil-run.tsx";
 import { Desk } from "./sheet.tsx";
+import { useBookState } from "./state.ts";
+
+/** Reports of probes stand in the chapters themselves. */
+const SHOWN = VIEWS.filter((view) => view !== "probes");
 
 function ViewChoice() {
   const { store, engine } = useSession();
   const { t } = useSpeech();
   const view = useStore((state) => state.view);
-  const offered = engine.parameters.length > 0 ? VIEWS : VIEWS.slice(0, 2);
+  const offered = engine.parameters.length > 0 ? SHOWN : SHOWN.slice(0, 2);
   return (
     <div class="run-views" role="group" aria-label={t("views")}>
       {offered.map((each) => (
@@ -37,6 +43,7 @@ export function RunView() {
   const session = useSession();
   const { pick } = useSpeech();
   const view: View = useStore((state) => state.view);
+  const pencil = useBookState((state) => state.pencil);
   return (
     <section class="run-body">
       <header class="live-head">
@@ -44,12 +51,16 @@ export function RunView() {
       </header>
       <ViewChoice />
       <RunBar />
-      <Desk before={<Change />}>
-        <div class="run-parts">
-          {view === "update" && <UpdatePanel />}
-          <Parts />
-        </div>
-      </Desk>
+      {pencil && isSmall(session.structure) ? (
+        <PencilRun key={view} view={view} />
+      ) : (
+        <Desk before={<Change />}>
+          <div class="run-parts">
+            {view === "update" && <UpdatePanel />}
+            <Parts />
+          </div>
+        </Desk>
+      )}
     </section>
   );
 }

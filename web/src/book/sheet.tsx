@@ -25,15 +25,17 @@ function Inputs({ id }: { id: string }) {
   return <NumberGrid {...grid} cell={(flat, { words }) => <InputField cell={{ key: id, flat }} words={words} />} />;
 }
 
-/** A matrix of answers; cells that are not asked for stay hidden. */
-function Answers({ id, paper }: { id: string; paper: Paper }) {
-  const grid = useGrid(id);
+/** A matrix of answers; cells that are not asked for stay hidden, those that no number can be written into do not. */
+function Answers({ keyName, paper }: { keyName: string; paper: Paper }) {
+  const { engine } = useSession();
+  const grid = useGrid(keyName);
   return (
     <NumberGrid
       {...grid}
       cell={(flat, { words }) => {
-        const cell = { key: id, flat };
-        if (!paper.asks(cell)) return <span class="unasked">·</span>;
+        const cell = { key: keyName, flat };
+        const value = engine.value(keyName)[flat];
+        if (!paper.asks(cell)) return <span class="unasked">{Number.isFinite(value) ? "·" : short(value, 6)}</span>;
         return (
           <AnswerField
             cell={cell}
@@ -50,34 +52,35 @@ function Answers({ id, paper }: { id: string; paper: Paper }) {
 }
 
 interface QuantityProps {
-  id: string;
+  keyName: string;
   note?: Bilingual | undefined;
   paper: Paper | null;
   /** Inputs may be changed. */
   editable: boolean;
 }
 
-function Quantity({ id, note, paper, editable }: QuantityProps) {
+function Quantity({ keyName, note, paper, editable }: QuantityProps) {
   const session = useSession();
   const { pick } = useSpeech();
+  const { id, face } = session.engine.split(keyName);
   const quantity = session.engine.quantity(id);
-  const hidden = paper?.hides(id) ?? false;
-  const kind = quantity.kind.replace(" ", "-");
+  const hidden = paper?.hides(keyName) ?? false;
+  const kind = face === "grad" ? "gradient" : quantity.kind.replace(" ", "-");
   return (
-    <figure class={`quantity k-${kind}`} data-quantity={id}>
+    <figure class={`quantity k-${kind}`} data-quantity={keyName}>
       <figcaption>
         <span class="quantity-name">
-          <Tex tex={tensorTex(session, id)} /> <span>{pick(quantity)}</span>
+          <Tex tex={tensorTex(session, id, face)} /> <span>{pick(quantity)}</span>
         </span>
-        {!hidden && <SaveMenu keyName={id} />}
+        {!hidden && <SaveMenu keyName={keyName} />}
       </figcaption>
       <HeadChoice quantity={quantity} />
       {hidden && paper ? (
-        <Answers id={id} paper={paper} />
-      ) : editable && quantity.editable ? (
+        <Answers keyName={keyName} paper={paper} />
+      ) : editable && face === "" && quantity.editable ? (
         <Inputs id={id} />
       ) : (
-        <Matrix keyName={id} />
+        <Matrix keyName={keyName} />
       )}
       {note && <p class="quantity-note">{pick(note)}</p>}
     </figure>
@@ -136,6 +139,7 @@ export function Desk({ children, before }: DeskProps) {
 }
 
 interface SheetProps {
+  /** Keys of tensors. */
   show: readonly string[];
   notes: Readonly<Record<string, Bilingual>>;
   paper: Paper | null;
@@ -146,7 +150,7 @@ export function Sheet({ show, notes, paper, editable }: SheetProps) {
   return (
     <div class="quantities">
       {show.map((id) => (
-        <Quantity key={id} id={id} note={notes[id]} paper={paper} editable={editable} />
+        <Quantity key={id} keyName={id} note={notes[id]} paper={paper} editable={editable} />
       ))}
     </div>
   );

@@ -38,7 +38,8 @@ export class Way {
       if (at > 0) blocksShown().at(at)?.scrollIntoView({ block: "start" });
       this.keep();
     });
-    window.addEventListener("hashchange", () => this.follow(location.hash));
+    // The address that was asked for: by now a late scroll may have written where the reader was before.
+    window.addEventListener("hashchange", ({ newURL }) => this.follow(new URL(newURL).hash));
     window.addEventListener("scroll", () => this.noticeSection(), { passive: true });
   }
 
@@ -54,11 +55,15 @@ export class Way {
     this.show(address);
   }
 
-  /** Goes to a place of the book; the way back is the browser's. */
+  /** Goes to a place of the book at once; the way back is the browser's. */
   go(section: string): void {
     const text = addressText({ language: this.language, section, changes: this.book.shelf.changes() });
-    if (text === location.hash) this.follow(text);
-    else location.hash = text;
+    try {
+      if (text !== location.hash) history.pushState(null, "", text);
+    } catch {
+      // As in `keep`: then there is no way back, but the place is shown all the same.
+    }
+    this.follow(text);
   }
 
   private show({ language, section }: Address): void {

@@ -45,8 +45,8 @@ DESCENT = Example(
             quantity("moved", r"\theta'", "after the step", "走一步之后", Kind.INTERMEDIATE, """
             moved[r] = theta[r] - length*slope[r]
             """),
-            quantity("after", "L'", "loss after the step", "之后的损失", Kind.LOSS, """
-            after = sum(steep[r]*moved[r]**2 for r in d)/2
+            quantity("later", "L'", "loss after the step", "之后的损失", Kind.LOSS, """
+            later = sum(steep[r]*moved[r]**2 for r in d)/2
             """),
             quantity("promised", r"L-\eta\lVert g\rVert^2", "what first order promises", "一阶展开的预言",
                      Kind.INTERMEDIATE, """
@@ -56,11 +56,11 @@ DESCENT = Example(
         {"d": 2},
     ),
     inputs={"ex.theta": np.array([2, 1]), "ex.steep": np.array([1, 4]), "ex.length": np.array(0.1)},
-    show=("ex.theta", "ex.steep", "ex.length", "ex.L", "ex.slope", "ex.moved", "ex.after", "ex.promised"),
+    show=("ex.theta", "ex.steep", "ex.length", "ex.L", "ex.slope", "ex.moved", "ex.later", "ex.promised"),
     sliders=(Slider(("ex.length", ()), 0, 0.6, 0.01),),
     curves=(
         Curve(words("loss after the step, and what first order promises", "走一步之后的损失与一阶预言"), 0,
-              (("ex.after", ()), ("ex.promised", ()))),
+              (("ex.later", ()), ("ex.promised", ()))),
     ),
 )  # fmt: skip
 

@@ -156,9 +156,9 @@ REUSE = Compute(
         group(
             "reuse",
             quantity("held", "p", "positions in the cache", "缓存里的位置数", Kind.INPUT, "held"),
-            quantity("new", "m", "new positions", "新的位置数", Kind.INPUT, "new"),
+            quantity("fresh", "m", "new positions", "新的位置数", Kind.INPUT, "fresh"),
             quantity("without", "a", "scores without a cache", "不用缓存要算的分数", Kind.INTERMEDIATE, """
-            without = (held + new)*(held + new + 1)/2
+            without = (held + fresh)*(held + fresh + 1)/2
             """),
             quantity("using", "b", "scores with the cache", "用缓存要算的分数", Kind.INTERMEDIATE, """
             using = without - held*(held + 1)/2
@@ -166,7 +166,7 @@ REUSE = Compute(
         ),
         {},
     ),
-    draw={"ex.held": Draw(2, 9), "ex.new": Draw(1, 3)},
+    draw={"ex.held": Draw(2, 9), "ex.fresh": Draw(1, 3)},
     ask=("ex.without", "ex.using"),
     text=words(
         "One head, causal mask. How many scores are computed for all positions anew, and how many with the cache?",
