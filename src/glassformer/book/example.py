@@ -45,6 +45,7 @@ class Example:
     """``show`` names the quantities drawn, in order; those of ``inputs`` can be edited, the others are computed.
 
     ``labels`` gives texts for the positions of a dimension (the tokens of ``n``), ``notes`` a line under a quantity.
+    ``planes`` draws points ``(k, 2)`` with their hull and one point that is read from them.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Example:
     sliders: tuple[Slider, ...] = ()
     curves: tuple[Curve, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    planes: tuple[tuple[str, str], ...] = ()
     notes: Mapping[str, Words] = field(default_factory=lambda: MappingProxyType({}))
 
     def values(self) -> dict[str, Array]:
@@ -86,6 +88,7 @@ class Example:
                 for c in self.curves
             ],
             "labels": {dimension: list(texts) for dimension, texts in self.labels.items()},
+            "planes": [{"points": points, "point": point} for points, point in self.planes],
             "notes": {id: dict(words) for id, words in self.notes.items()},
         }
 

@@ -26,11 +26,17 @@ def report_html(report: Report, lang: str) -> str:
     ]
     for table in report.tables:
         head = "".join(f"<th>{html.escape(column[lang])}</th>" for column in table.columns)
-        rows = "".join(f"<tr>{''.join(_cell(x, lang) for x in row)}</tr>" for row in table.rows)
+        # Readers of the book count layers, heads and positions from 1.
+        shown = ([_from_one(x) if k in table.counted else x for k, x in enumerate(row)] for row in table.rows)
+        rows = "".join(f"<tr>{''.join(_cell(x, lang) for x in row)}</tr>" for row in shown)
         caption = html.escape(table.title[lang])
         parts.append(f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     parts += [f"<p><em>{marks[note.status]}.</em> {html.escape(note.text[lang])}</p>" for note in report.notes]
     return "".join([*parts, "</div>"])
+
+
+def _from_one(x: Any) -> Any:
+    return x + 1
 
 
 def _cell(x: Any, lang: str) -> str:

@@ -169,6 +169,7 @@ HULL = Example(
     title=words("Scores (ln 2, 0, 0) read a point of the triangle", "分数 (ln 2, 0, 0) 读到三角形里的一点"),
     program=small_program(group("hull", _SCORES, _CONTENT, _SHARES, _READ), {"n_k": 3, "d_v": 2}),
     inputs={"ex.S": np.array([np.log(2), 0, 0]), "ex.V": np.array([[0, 0], [4, 0], [0, 4]])},
+    planes=(("ex.V", "ex.Z"),),
     show=("ex.S", "ex.A", "ex.V", "ex.Z"),
     sliders=tuple(Slider(("ex.S", (j,)), -4, 4, 0.1) for j in range(3)),
 )
