@@ -42,7 +42,7 @@ def check_command(
             "package.module:callable, or toy24.",
         ),
     ],
-    fast: Annotated[bool, typer.Option("--fast", help="Few probes, under 15 forward passes.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Three probes alone: causality, prefix, cache.")] = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="LAW", help="A law or probe; may be given several times.")
     ] = None,
