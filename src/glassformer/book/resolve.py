@@ -144,13 +144,8 @@ class Resolver:
     def _see(self, d: Directive) -> str:
         (section,) = self._words(d, 1, "{see SECTION}")
         self.used.links.append((section, d.where))
-        word = (
-            f"{section} 节"
-            if self.lang == "zh" and "." in section
-            else f"第 {section} 章"
-            if self.lang == "zh"
-            else section
-        )
+        whole, part = ("第 {} 章", "{} 节") if self.lang == "zh" else ("chapter {}", "{}")
+        word = (part if "." in section else whole).format(section)
         return f'<a class="see" href="#{self.lang}-{section}">{word}</a>'
 
     def _source(self, d: Directive) -> str:

@@ -19,7 +19,7 @@ SEQUENCE = Example(
             nll[i] = -ln(given[i])
             """),
             quantity("total", r"\Sigma", "sum", "和", Kind.INTERMEDIATE, "total = sum(nll[i] for i in n)"),
-            quantity("whole", r"\Pi", "probability of the text", "整段文字的概率", Kind.PROBABILITY, """
+            quantity("whole", r"\Pi", "probability of what follows", "第一个词元之后的文字的概率", Kind.PROBABILITY, """
             whole = sum(given[i] for i in n if i == 0)*sum(given[i] for i in n if i == 1)*sum(given[i] for i in n if i == 2)
             """),
             quantity("mean", "L", "mean: the loss", "平均：损失", Kind.LOSS, "mean = mean(nll[i] for i in n)"),

@@ -31,6 +31,68 @@ NORMALISE = Compute(
     ),
 )  # fmt: skip
 
+WHOLE_TEXT = Compute(
+    id="whole-text",
+    title=words("The likelihood of a text", "一段文字的似然"),
+    program=small_program(
+        group(
+            "likelihood",
+            quantity("power", r"e^{\ell}", "powers of e of the scores, a row a position", "分数的指数，每个位置一行",
+                     Kind.INPUT, "power[i,w]"),
+            quantity("y", "y", "targets (from 0)", "目标（从 0 数起）", Kind.INPUT, "y[i]"),
+            quantity("p", "p", "probability of each target", "各目标的概率", Kind.PROBABILITY, """
+            p[i] = sum(power[i,w] for w in N if w == y[i])/sum(power[i,w] for w in N)
+            """),
+            quantity("whole", r"\Pi", "probability of both targets", "两个目标合起来的概率", Kind.PROBABILITY, """
+            whole = sum(p[i] for i in n if i == 0)*sum(p[i] for i in n if i == 1)
+            """),
+        ),
+        {"n": 2, "N": 3},
+    ),
+    draw={"ex.power": Draw(1, 3), "ex.y": Draw(0, 2)},
+    ask=("ex.p", "ex.whole"),
+    text=words(
+        "The first of three tokens is given. How probable are the two others, one by one and together? (The loss is half "
+        "of minus the logarithm of the last number. Why half?)",
+        "三个词元，第一个已给定。另外两个各有多大概率，合起来呢？（损失是最后这个数的负对数的一半。为什么是一半？）",
+    ),
+)  # fmt: skip
+
+TIED_ROADS = Compute(
+    id="tied-roads",
+    title=words("One table, two gradients", "一张表，两份梯度"),
+    program=small_program(
+        group(
+            "tied",
+            quantity("t", "t", "token ids (from 0)", "词元编号（从 0 数起）", Kind.INPUT, "t[i]"),
+            quantity("back_X", r"\bar X", "gradient at each position", "各位置收到的梯度", Kind.INPUT, "back_X[i,r]"),
+            quantity("hidden", "h", "hidden row that is scored", "计分的隐藏行", Kind.INPUT, "hidden[r]"),
+            quantity("power", r"e^{\ell}", "powers of e of the scores", "分数的指数", Kind.INPUT, "power[w]"),
+            quantity("target", "y", "target (from 0)", "目标（从 0 数起）", Kind.INPUT, "target"),
+            quantity("looked_up", r"\bar E_{\mathrm{in}}", "by looking up", "来自查表", Kind.GRADIENT, """
+            looked_up[w,r] = sum(back_X[i,r] for i in n if t[i] == w)
+            """),
+            quantity("scored", r"\bar E_{\mathrm{out}}", "by scoring", "来自打分", Kind.GRADIENT, """
+            scored[w,r] = (power[w]/sum(power[v] for v in N) - (1 if w == target else 0))*hidden[r]
+            """),
+            quantity("back", r"\bar E", "gradient of the table", "这张表的梯度", Kind.GRADIENT, """
+            back[w,r] = looked_up[w,r] + scored[w,r]
+            """),
+        ),
+        {"n": 2, "N": 3, "d": 2},
+    ),
+    draw={
+        "ex.t": Draw(0, 2), "ex.back_X": Draw(-3, 3), "ex.hidden": Draw(-2, 2), "ex.power": Draw(1, 3),
+        "ex.target": Draw(0, 2),
+    },
+    ask=("ex.looked_up", "ex.scored", "ex.back"),
+    text=words(
+        "E looks tokens up and, transposed, scores candidates. What does it receive on each road, and in all? (Can a row "
+        "that was not looked up have a gradient?)",
+        "E 用来查词元，转置之后又给候选打分。两条路各送来什么，合起来是什么？（没有被查到的行，会有梯度吗？）",
+    ),
+)  # fmt: skip
+
 RESIDUAL = Compute(
     id="two-roads",
     title=words("A gradient on two roads", "走两条路的梯度"),
@@ -175,6 +237,6 @@ REUSE = Compute(
 )  # fmt: skip
 
 EXERCISES: tuple[Exercise, ...] = (
-    NORMALISE, RESIDUAL, ORDER, PRE_AND_POST, ONE_HOT, OUTER, SCORES_BACK, KEEP, REUSE, NO_EXPLANATION, TWO_ROLES,
-    FROM_A_AND_V, LOSS_AND_ACCURACY,
+    NORMALISE, RESIDUAL, ORDER, PRE_AND_POST, WHOLE_TEXT, TIED_ROADS, ONE_HOT, OUTER, SCORES_BACK, KEEP, REUSE,
+    NO_EXPLANATION, TWO_ROLES, FROM_A_AND_V, LOSS_AND_ACCURACY,
 )  # fmt: skip

@@ -31,15 +31,16 @@ TWO_ROLES = Choose(
 
 FROM_A_AND_V = Choose(
     id="from-a-and-v",
-    text=words("You know A and V of one head. What do you know then?", "知道了一个头的 A 与 V，就知道了什么？"),
+    text=words("You know A and V of one head. Which statements are right?", "知道了一个头的 A 与 V。哪些说法是对的？"),
     options=(
-        _option(True, "The output Z of that head.", "这个头的输出 Z。", "Z is their product.", "Z 就是两者之积。"),
-        _option(False, "The next token, if it is chosen greedily.", "若用贪心，就知道下一个词元。",
+        _option(True, "The output Z of that head is known.",
+                "也就知道了这个头的输出 Z。", "Z is their product.", "Z 就是两者之积。"),
+        _option(False, "The next token is known, if it is chosen greedily.", "若用贪心，就知道下一个词元。",
                 "Other heads, projections, residual connections, layers and the vocabulary scores lie between.",
                 "中间还隔着别的头、投影、残差、其余各层和词表打分。"),
-        _option(False, "The next token's distribution.", "下一个词元的分布。",
+        _option(False, "The distribution of the next token is known.", "就知道下一个词元的分布。",
                 "For the same reason.", "理由同上。"),
-        _option(True, "Even with the final distribution, not which token is drawn.",
+        _option(True, "Even the final distribution does not tell which token is drawn.",
                 "即使知道最后的分布，也不知道会抽中哪个词元。",
                 "A draw is not settled by its distribution.", "分布不决定一次抽签的结果。"),
     ),
@@ -57,33 +58,36 @@ LOSS_AND_ACCURACY = Choose(
         _option(False, "No sentence of the batch got worse.", "批里没有哪一句变差。",
                 "A mean can fall while one of its terms rises.", "平均下降，其中一项仍可上升。"),
         _option(False, "A step twice as long would have been better.", "步子加倍会更好。",
-                "A step that is too long raises the loss.", "步子太长，损失反而上升。"),
+                "A step that is too long may raise the loss.", "步子太长，损失反而可能上升。"),
     ),
 )  # fmt: skip
 
 ORDER = Choose(
     id="order",
     text=words(
-        "A layer without positions; two tokens before the last are exchanged. What may change?",
-        "一层没有位置信息，把末行之前的两个词元对调。什么会变？",
+        "One layer of attention; two tokens before the last position are exchanged. Which statements are right?",
+        "一层注意力，把末行之前的两个词元对调。哪些说法是对的？",
     ),
     options=(
-        _option(False, "With no mask: the last row's output.", "没有掩码时：末行的输出。",
+        _option(False, "Without positions and mask, the output of the last row changes.",
+                "没有位置信息、没有掩码：末行的输出会变。",
                 "A weighted sum does not care in which order its terms stand.", "加权和不在乎各项的次序。"),
-        _option(True, "With no mask: which row holds which output.", "没有掩码时：哪一行放着哪个输出。",
+        _option(True, "Without positions and mask, the outputs of the two rows are exchanged.",
+                "没有位置信息、没有掩码：那两行的输出跟着对调。",
                 "Outputs are permuted as the inputs are.", "输出跟着输入同样重排。"),
-        _option(True, "With a causal mask: outputs of the exchanged rows themselves.", "有因果掩码时：被对调的两行各自的输出。",
-                "They may now read other sets of positions.", "它们能读的位置集合变了。"),
-        _option(False, "With RoPE: nothing, it is relative.", "用 RoPE 时：什么都不变，因为它是相对的。",
+        _option(True, "With a causal mask, what the two tokens read may change.", "有因果掩码：那两个词元读到的内容可能变。",
+                "At their new places they may read other sets of rows.", "到了新位置，它们能读的行变了。"),
+        _option(False, "With RoPE nothing changes, since it is relative.", "用 RoPE：什么都不变，因为它是相对的。",
                 "The distances to the last row have changed.", "到末行的距离变了。"),
     ),
 )  # fmt: skip
 
 PRE_AND_POST = Choose(
     id="pre-and-post",
-    text=words("Pre-LN and Post-LN: what is right?", "关于 Pre-LN 与 Post-LN，哪些是对的？"),
+    text=words("Pre-LN and Post-LN: which statements are right?", "关于 Pre-LN 与 Post-LN，哪些是对的？"),
     options=(
-        _option(True, "In Pre-LN what is added was not normalised.", "Pre-LN 里，被加上的那条直路没有归一化。",
+        _option(True, "In Pre-LN the straight road of the residual connection is not normalised.",
+                "Pre-LN 里，被加上的那条直路没有归一化。",
                 "Only what enters the part is.", "归一化的只是进入子层的那一份。"),
         _option(False, "The model of 2017 is Pre-LN.", "2017 年的模型是 Pre-LN。",
                 "It normalises after the sum.", "它在相加之后归一化。"),
@@ -96,13 +100,15 @@ PRE_AND_POST = Choose(
 
 NO_EXPLANATION = Choose(
     id="no-explanation",
-    text=words("A head gives a word the share 0.9. What may be said?", "某个头给一个词的份额是九成。可以说什么？"),
+    text=words("A head gives a word the share 0.9. What may be said?", "某个头给一个词的份额是 0.9。可以说什么？"),
     options=(
         _option(False, "The answer depends mostly on that word.", "答案主要取决于这个词。",
                 "A short value, another head or a later layer can undo it; take the word away and measure.",
                 "内容向量短、别的头、后面的层都可能抵消；拿走它，量一量才知道。"),
-        _option(True, "That head's output is mostly this word's value.", "这个头的输出主要是这个词的内容。",
-                "That much is arithmetic.", "这一点由算术就能得出。"),
+        _option(True, "In that head's output this word's value has the coefficient 0.9.",
+                "在这个头的输出里，这个词的内容的系数是 0.9。",
+                "That is what the share means. How long the value is, it does not say.",
+                "份额的意思就是这个；内容向量有多长，它没有说。"),
         _option(False, "The head has learnt what the word means.", "这个头学会了这个词的意思。",
                 "Nothing that was computed says so.", "算出来的东西里没有哪一样这么说。"),
     ),
