@@ -40,7 +40,7 @@ def chapter(number: int, lang: str) -> Chapter:
 def library() -> Library:
     """Chapters resolve without a trained model: its numbers and probes are stand-ins here."""
     names = ("distribution", "teacher", "linearity", "effect", "prefixes")
-    facts = dict.fromkeys(("p", "truth", "parameters", "divergence", "entropy"), 0.5)
+    facts: dict[str, float] = dict.fromkeys(("p", "truth", "parameters", "divergence", "entropy"), 0.5)
     return Library(facts=facts, reports={name: Report(name, same(name), "measured", (), ()) for name in names})
 
 

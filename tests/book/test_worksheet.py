@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glassformer.bilingual import same
-from glassformer.book.exercise import Choose, Option
+from glassformer.book.exercise import Choose, Compute, Option
 from glassformer.book.exercises import EXERCISES
 from glassformer.book.worksheet import worksheet
 
@@ -24,6 +24,7 @@ def test_the_same_seed_gives_the_same_worksheet_and_another_gives_another(lang: 
 
 def test_answers_of_a_worksheet_are_those_of_numpy() -> None:
     exercise = EXERCISES["outer"]
+    assert isinstance(exercise, Compute)
     drawn = exercise.drawn(np.random.default_rng(3))
     values = exercise.values(drawn)
     X, back, W = (drawn[f"ex.{name}"] for name in ("X", "back_Y", "W"))
