@@ -12,8 +12,7 @@ from torch import nn
 
 from decoders import CONFIGS, Inputs, Recorder, decoder_config, random_decoder, random_inputs
 from glassformer.errors import UserError
-from glassformer.model import AttentionConfig, Decoder, Resume, definitions, initialise
-from glassformer.model.block import streams
+from glassformer.model import AttentionConfig, Decoder, definitions, initialise
 from glassformer.notation import Place, Quantity, Say, id_at
 from options import OPTION_CONFIGS
 
@@ -219,23 +218,3 @@ def arguments(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 _: Say = plain
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_pass_that_goes_on_from_a_recorded_stream_says_the_rest_and_gives_the_same(name: str) -> None:
-    model, inputs, whole = random_decoder(ALL[name]), random_inputs(ALL[name], batch=2), Recorder()
-    expected = model(*arguments(inputs), say=whole)
-    for layer, id in list(enumerate(streams(model.config)))[1:]:
-        rest = Recorder()
-        found = model(*arguments(inputs), say=rest, resume=Resume(layer, whole.said[id]))
-        assert torch.equal(found.logits, expected.logits)
-        assert torch.equal(found.loss, expected.loss)
-        earlier = {said for said in whole.said if said.startswith(tuple(f"blocks.{k}." for k in range(layer)))}
-        assert whole.said.keys() - rest.said.keys() == earlier
-
-
-def test_a_pass_that_leaves_blocks_out_fills_no_cache() -> None:
-    model, inputs = random_decoder(WHOLE), random_inputs(WHOLE)
-    X = torch.zeros((1, inputs.tokens.shape[1], WHOLE.d), dtype=torch.float64)
-    with pytest.raises(UserError, match="fills no cache"):
-        model(inputs.tokens, cache=model.new_cache(), resume=Resume(1, X))

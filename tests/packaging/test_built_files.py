@@ -55,4 +55,4 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(in_wheel: se
 
 def test_the_wheel_stays_small(wheel: Path) -> None:
     # Two pages, each with the fonts of its formulas inside: that of a trace and that of the book.
-    assert wheel.stat().st_size < 2_000_000
+    assert wheel.stat().st_size < 1_600_000

@@ -13,7 +13,7 @@ from .config import (
     PositionConfig,
     read_config,
 )
-from .decoder import Decoder, Output, Resume, definitions
+from .decoder import Decoder, Output, definitions
 from .initial import initialise
 from .toy24 import toy24_inputs, toy24_model
 
@@ -30,7 +30,6 @@ __all__ = [
     "NormConfig",
     "Output",
     "PositionConfig",
-    "Resume",
     "definitions",
     "initialise",
     "read_config",

@@ -100,16 +100,3 @@ def block_definitions(config: DecoderConfig, layer: int, X: str) -> tuple[list[I
     parts += feed_forward_definitions(ffn, f"{path}.ffn", Y, layer)
     parts.append(place(FEED_FORWARD_RESIDUAL, path, layer=layer, R=R, F=left_out(TRANSFORMED, f"{path}.ffn.F")))
     return parts, normed(2, f"{path}.X", "post")
-
-
-def streams(config: DecoderConfig) -> tuple[str, ...]:
-    """The ids of the residual stream before the first block and after each: blocks + 1 of them."""
-    post = config.norm is not None and config.norm.position == "post"
-
-    def after(layer: int) -> str:
-        ffn = config.layers[layer].ffn is not None
-        if post:
-            return f"blocks.{layer}.norm{2 if ffn else 1}.Y"
-        return f"blocks.{layer}.{'X' if ffn else 'R'}"
-
-    return ("embed.X", *(after(layer) for layer in range(config.blocks)))

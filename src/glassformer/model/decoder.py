@@ -51,13 +51,6 @@ class Output(NamedTuple):
     loss: Tensor | None
 
 
-class Resume(NamedTuple):
-    """Where a pass goes on: before block ``layer`` (the number of blocks: before the final norm), with ``X (b, i, r)``."""
-
-    layer: int
-    X: Tensor
-
-
 class Decoder(nn.Module):
     """A causal Transformer decoder whose forward pass says every quantity it computes.
 
@@ -86,7 +79,6 @@ class Decoder(nn.Module):
         say: Say = silent,
         cache: KeyValueCache | None = None,
         segments: Tensor | None = None,
-        resume: Resume | None = None,
     ) -> Output:
         """Scores of the next token at every position, and the loss when ``targets`` are given.
 
@@ -94,17 +86,14 @@ class Decoder(nn.Module):
         None. ``say`` hears each quantity under its place and may return another tensor in its stead; with the default
         the fused kernels run. With a ``cache`` the tokens continue those it holds, and are added to it. ``segments (b, n)``
         int64 numbers the texts of a row, each a run of tokens: a token reads its own segment only, in which positions
-        begin at 0; padding is a segment of its own that is not scored. None: one text per row. With ``resume`` the
-        blocks before its layer are left out: the pass goes on from the stream they gave. Raises ``UserError`` for inputs
-        that do not fit.
+        begin at 0; padding is a segment of its own that is not scored. None: one text per row. Raises ``UserError``
+        for inputs that do not fit.
         """
         check_tokens(tokens, self.config.vocab_size, self.config.context)
         if targets is not None:
             check_targets(tokens, targets, scored, self.config.vocab_size)
         elif scored is not None:
             raise UserError("Scored positions were given without targets.", "", "Give targets as well, or neither.")
-        if resume is not None and cache is not None:
-            raise UserError("A pass that leaves blocks out fills no cache.", "", "Give one of resume and cache.")
         rows, n = tokens.shape
         start = 0 if cache is None else cache.start(self, rows, n, say, segments is not None)
         read = None
@@ -120,9 +109,8 @@ class Decoder(nn.Module):
             self._rotation(pos, X.dtype, say),
             self._head_table(tokens.device, say),
         )
-        first, X = (0, X) if resume is None else resume
-        for layer in range(first, len(self.blocks)):
-            X = self.blocks[layer](X, shared, say, None if cache is None else cache.layer(layer))
+        for layer, block in enumerate(self.blocks):
+            X = block(X, shared, say, None if cache is None else cache.layer(layer))
         if cache is not None:
             cache.advance(rows, n, read)
         if self.final_norm is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.func import functional_call, vmap
 
-from ..model import Decoder, Resume
+from ..model import Decoder
 from .record import Sample, call_of, patching
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -49,16 +49,11 @@ def losses_with(model: Decoder, sample: Sample, replaced: Iterable[Mapping[str, 
     return found
 
 
-def side_by_side(
-    model: Decoder, sample: Sample, stacks: Mapping[str, torch.Tensor], count: int, resume: Resume | None = None
-) -> torch.Tensor:
-    """The losses ``(count)`` of ``sample`` with the parameters ``stacks``, each ``(count, ...)``, in one forward pass.
-
-    With ``resume`` the pass begins there.
-    """
+def side_by_side(model: Decoder, sample: Sample, stacks: Mapping[str, torch.Tensor], count: int) -> torch.Tensor:
+    """The losses ``(count)`` of ``sample`` with the parameters ``stacks``, each ``(count, ...)``, in one forward pass."""
 
     def one(moved: dict[str, torch.Tensor]) -> torch.Tensor:
-        return functional_call(model, moved, *call_of(sample, patching({}), resume)).loss
+        return functional_call(model, moved, *call_of(sample, patching({}))).loss
 
     if not stacks:
         return one({}).detach().expand(count)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ..model import Decoder, Resume
+from ..model import Decoder
 from ..model.dropout import MASKS
 from ..notation import Place, Program, Quantity, SaidTwice, Say, id_at
 from .traceable import said_again
@@ -95,17 +95,17 @@ def patching(patches: Mapping[str, Patch]) -> Say:
     return say
 
 
-def forward(model: Decoder, sample: Sample, say: Say, resume: Resume | None = None) -> Any:
-    """One forward pass of ``sample`` as a batch of one, or what is left of it from ``resume`` on."""
-    arguments, keywords = call_of(sample, say, resume)
+def forward(model: Decoder, sample: Sample, say: Say) -> Any:
+    """One forward pass of ``sample`` as a batch of one."""
+    arguments, keywords = call_of(sample, say)
     return model(*arguments, **keywords)
 
 
-def call_of(sample: Sample, say: Say, resume: Resume | None = None) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
+def call_of(sample: Sample, say: Say) -> tuple[tuple[torch.Tensor], dict[str, Any]]:
     """The positional and keyword arguments with which a model reads ``sample`` as a batch of one."""
     if sample.masks:
         say = _given(sample.masks, say)
-    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say, "resume": resume}
+    keywords = {"targets": sample.targets[None], "scored": sample.scored[None], "say": say}
     if sample.segments is not None:
         keywords["segments"] = sample.segments[None]
     return (sample.tokens[None],), keywords

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch.func import vmap
 
-from ..model import Decoder, Resume
-from ..model.block import streams
+from ..model import Decoder
 from ..notation import REPLAY_FACTOR, Program, key, magnitude, run
 from .losses import ROWS_AT_ONCE, side_by_side
 from .record import Sample, forward, patching
@@ -26,11 +25,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1e-5
 """The step of the differences: at 1e-5 rounding of the loss (1e-11) dominates truncation (1e-10 times a third derivative)."""
 
-WIDE = 10.0
-"""How many times longer the step is at which truncation is measured."""
+WIDE = 2.0
+"""How many times longer the step is at which truncation is measured; a short one meets few corners of an activation."""
 
-AFTER_BLOCKS = frozenset({"final_norm", "head", "loss"})
-"""The places of a decoder that read nothing but what its blocks give, and the texts."""
+ROOM = 1.5
+"""How many times the truncation that is measured a difference may be off by: the next term of its series is far smaller."""
 
 UNIT = 2.0**-53
 
@@ -191,8 +190,8 @@ class Witnesses:
         apart = ~(np.abs(slopes - defined) <= own)
         if apart.any():
             wide = self._differences(id, directions[apart], WIDE * STEP)
-            # The error of a step is proportional to its square: WIDE**2 - 1 times that at STEP lies between the two.
-            own[apart] += 4 * np.abs(wide - slopes[apart]) / (WIDE**2 - 1)
+            # The error of a step is proportional to its square: the two are WIDE**2 - 1 times that at STEP apart.
+            own[apart] += ROOM * np.abs(wide - slopes[apart]) / (WIDE**2 - 1)
         return slopes, own
 
     def _differences(self, id: str, directions: Array, step: float) -> Array:
@@ -205,25 +204,14 @@ class Witnesses:
             found.append((up - down) / (2 * step))
         return np.concatenate(found)
 
-    def _entry(self, id: str) -> Resume | None:
-        """Where a pass may begin that differs from the recorded one in the tensor ``id`` alone: at the block it is in."""
-        layer = self.program.quantities[id].layer
-        if id.partition(".")[0] in AFTER_BLOCKS:
-            layer = self.model.config.blocks
-        if not layer:  # the first block, or what stands before it
-            return None
-        return Resume(layer, torch.from_numpy(self.values[streams(self.model.config)[layer]])[None])
-
     def _losses(self, id: str, moves: torch.Tensor) -> torch.Tensor:
         """The loss with the tensor ``id`` moved by each of ``moves``, all runs side by side in one forward pass."""
-
-        resume = self._entry(id)
         if id in self.parameters:
-            return side_by_side(self.model, self.sample, {id: self.parameters[id] + moves}, len(moves), resume)
+            return side_by_side(self.model, self.sample, {id: self.parameters[id] + moves}, len(moves))
 
         def one(move: torch.Tensor) -> torch.Tensor:
             # Adding to minus infinity leaves it where it is, so masked scores stay masked.
-            return forward(self.model, self.sample, patching({id: lambda x: x + move}), resume).loss
+            return forward(self.model, self.sample, patching({id: lambda x: x + move})).loss
 
         # As in ``side_by_side``: masks that are given are the only chance there may be.
         with torch.no_grad():

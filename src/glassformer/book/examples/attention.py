@@ -7,13 +7,9 @@ import numpy as np
 from ...bilingual import same, words
 from ...notation import Kind, Quantity, group, quantity
 from ..example import Example, Slider, small_program
+from .shared import CONTENT, KEYS, MIXED, QUERIES, READ, SHARES, VALUES
 
 _SCORES = quantity("S", "s", "scores", "分数", Kind.INPUT, "S[j]")
-_SHARES = quantity("A", "a", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-A[j] = exp(S[j])/sum(exp(S[m]) for m in n_k)
-""")  # fmt: skip
-_CONTENT = quantity("V", "V", "values", "内容", Kind.INPUT, "V[j,e]")
-_READ = quantity("Z", "z", "what is read", "读到的内容", Kind.INTERMEDIATE, "Z[e] = sum(A[j]*V[j,e] for j in n_k)")
 
 ALONE = Example(
     id="alone",
@@ -47,8 +43,8 @@ ASYMMETRIC = Example(
             quantity("direct", "D", "rows against rows", "行与行直接相乘", Kind.INTERMEDIATE, """
             direct[i,j] = sum(X[i,r]*X[j,r] for r in d)
             """),
-            quantity("Q", "Q", "queries", "查询", Kind.INTERMEDIATE, "Q[i,c] = sum(X[i,r]*W_Q[r,c] for r in d)"),
-            quantity("K", "K", "keys", "键", Kind.INTERMEDIATE, "K[j,c] = sum(X[j,r]*W_K[r,c] for r in d)"),
+            QUERIES,
+            KEYS,
             quantity("S", "S", "queries against keys", "查询与键相乘", Kind.INTERMEDIATE, """
             S[i,j] = sum(Q[i,c]*K[j,c] for c in d_k)
             """),
@@ -102,9 +98,9 @@ DOUBLED = Example(
             quantity("X", "X", "the two candidates", "两个候选位置", Kind.INPUT, "X[j,r]"),
             quantity("W_V", "W_V", "value projection", "V 投影参数", Kind.PARAMETER, "W_V[r,e]"),
             quantity("times", r"\lambda", "factor on W_V", "W_V 的倍数", Kind.INPUT, "times"),
-            _SHARES,
-            quantity("V", "V", "values", "内容", Kind.INTERMEDIATE, "V[j,e] = sum(X[j,r]*W_V[r,e] for r in d)"),
-            _READ,
+            SHARES,
+            VALUES,
+            READ,
             quantity("V_new", r"V_{\lambda}", "values from the larger W_V", "放大 W_V 后的内容", Kind.INTERMEDIATE, """
             V_new[j,e] = sum(X[j,r]*(times*W_V[r,e]) for r in d)
             """),
@@ -146,7 +142,7 @@ SHIFT = Example(
     title=words("Scores shifted, scores multiplied", "分数平移，分数放大"),
     program=small_program(
         group(
-            "shift", _SCORES, _SHARES,
+            "shift", _SCORES, SHARES,
             quantity("ratio", "R", "share over share", "份额之比", Kind.INTERMEDIATE, "ratio[j,m] = A[j]/A[m]"),
             quantity("plus", "c", "added to all scores", "所有分数同加", Kind.INPUT, "plus"),
             quantity("A_plus", "a_{+}", "shares after the addition", "相加之后的份额", Kind.COEFFICIENT, """
@@ -167,7 +163,7 @@ SHIFT = Example(
 HULL = Example(
     id="hull",
     title=words("Scores (ln 2, 0, 0) read a point of the triangle", "分数 (ln 2, 0, 0) 读到三角形里的一点"),
-    program=small_program(group("hull", _SCORES, _CONTENT, _SHARES, _READ), {"n_k": 3, "d_v": 2}),
+    program=small_program(group("hull", _SCORES, CONTENT, SHARES, READ), {"n_k": 3, "d_v": 2}),
     inputs={"ex.S": np.array([np.log(2), 0, 0]), "ex.V": np.array([[0, 0], [4, 0], [0, 4]])},
     planes=(("ex.V", "ex.Z"),),
     show=("ex.S", "ex.A", "ex.V", "ex.Z"),
@@ -181,10 +177,8 @@ ENTRYWISE = Example(
         group(
             "entrywise",
             quantity("A", "A", "mixing coefficients", "混合系数", Kind.INPUT, "A[i,j]"),
-            _CONTENT,
-            quantity("Z", "Z", "matrix product", "矩阵乘积", Kind.INTERMEDIATE, """
-            Z[i,e] = sum(A[i,j]*V[j,e] for j in n_k)
-            """),
+            CONTENT,
+            MIXED,
             quantity("chosen", "i", "the row followed (from 0)", "跟踪的行（从 0 数起）", Kind.INPUT, "chosen"),
             quantity("parts", "P", "what each position gives", "每个位置给出的部分", Kind.INTERMEDIATE, """
             parts[j,e] = A[chosen,j]*V[j,e]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...bilingual import words
+from ...model.mask import ALLOWED
 from ...notation import Kind, Quantity, group, quantity
 from ..example import Example, small_program
 from .sentence import TOKENS
+from .shared import COEFFICIENTS, SHARES
 
 _LENGTH = len(TOKENS)
 
@@ -18,15 +20,11 @@ MASK = Example(
         group(
             "mask",
             quantity("S_0", "S_0", "scores before the mask", "掩码之前的分数", Kind.INPUT, "S_0[i,j]"),
-            quantity("allowed", "J", "positions allowed to be read", "允许集合", Kind.CONSTANT, """
-            allowed[i,j] = 1 if j <= i else 0
-            """),
+            ALLOWED,
             quantity("S", "S", "scores after the mask", "掩码之后的分数", Kind.INTERMEDIATE, """
             S[i,j] = S_0[i,j] if allowed[i,j] else -inf
             """),
-            quantity("A", "A", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[i,j] = exp(S[i,j])/sum(exp(S[i,m]) for m in n_k)
-            """),
+            COEFFICIENTS,
         ),
         {"n": _LENGTH},
         n_k="n",
@@ -51,9 +49,7 @@ UNDERFLOW = Example(
         group(
             "underflow",
             quantity("S", "s", "scores, all allowed", "分数，全部允许读取", Kind.INPUT, "S[j]"),
-            quantity("A", "a", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[j] = exp(S[j])/sum(exp(S[m]) for m in n_k)
-            """),
+            SHARES,
         ),
         {"n_k": 3},
     ),

@@ -7,6 +7,7 @@ import numpy as np
 from ...bilingual import words
 from ...notation import Kind, group, quantity
 from ..example import Example, Slider, small_program
+from .shared import COEFFICIENTS, MIXED, SCORES
 
 MERGED = Example(
     id="merged",
@@ -117,15 +118,9 @@ CROSS = Example(
             quantity("Q", "Q", "queries of the target", "目标一侧的查询", Kind.INPUT, "Q[i,c]"),
             quantity("K", "K", "keys of the source", "源一侧的键", Kind.INPUT, "K[j,c]"),
             quantity("V", "V", "values of the source", "源一侧的内容", Kind.INPUT, "V[j,e]"),
-            quantity("S", "S", "scores, target by source", "分数（目标乘源）", Kind.INTERMEDIATE, """
-            S[i,j] = sum(Q[i,c]*K[j,c] for c in d_k)/sqrt(d_k)
-            """),
-            quantity("A", "A", "coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[i,j] = exp(S[i,j])/sum(exp(S[i,m]) for m in n_k)
-            """),
-            quantity("Z", "Z", "what each target row reads", "每个目标行读到的内容", Kind.INTERMEDIATE, """
-            Z[i,e] = sum(A[i,j]*V[j,e] for j in n_k)
-            """),
+            SCORES,
+            COEFFICIENTS,
+            MIXED,
         ),
         {"n": 2, "n_k": 3, "d_k": 2, "d_v": 2},
     ),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...bilingual import words
+from ...model.mask import ALLOWED
 from ...notation import Kind, group, quantity
 from ...text.clinic import SENTENCE
 from ..example import Curve, Example, Slider, small_program
+from .shared import COEFFICIENTS, EMBEDDING_GRADIENT, KEYS, MIXED, QUERIES, VALUES
 
 TOKENS = tuple(SENTENCE)
 """The fixed sentence, cut into seven by hand: data, hence the same in both languages."""
@@ -87,9 +89,7 @@ SCATTER = Example(
         group(
             "scatter", _IDS,
             quantity("X_back", r"\bar X", "gradient at each position", "各位置收到的梯度", Kind.INPUT, "X_back[i,r]"),
-            quantity("back", r"\bar E", "gradient of the embedding", "嵌入矩阵的梯度", Kind.GRADIENT, """
-            back[w,r] = sum(X_back[i,r] for i in n if t[i] == w)
-            """),
+            EMBEDDING_GRADIENT,
         ),
         {"n": 3, "N": 7, "d": 2},
     ),
@@ -135,21 +135,15 @@ ONE_HEAD = Example(
             quantity("W_Q", "W_Q", "query projection", "Q 投影参数", Kind.PARAMETER, "W_Q[r,c]"),
             quantity("W_K", "W_K", "key projection", "K 投影参数", Kind.PARAMETER, "W_K[r,c]"),
             quantity("W_V", "W_V", "value projection", "V 投影参数", Kind.PARAMETER, "W_V[r,e]"),
-            quantity("Q", "Q", "queries", "查询", Kind.INTERMEDIATE, "Q[i,c] = sum(X[i,r]*W_Q[r,c] for r in d)"),
-            quantity("K", "K", "keys", "键", Kind.INTERMEDIATE, "K[j,c] = sum(X[j,r]*W_K[r,c] for r in d)"),
-            quantity("V", "V", "values", "内容", Kind.INTERMEDIATE, "V[j,e] = sum(X[j,r]*W_V[r,e] for r in d)"),
-            quantity("allowed", "J", "positions allowed to be read", "允许集合", Kind.CONSTANT, """
-            allowed[i,j] = 1 if j <= i else 0
-            """),
+            QUERIES,
+            KEYS,
+            VALUES,
+            ALLOWED,
             quantity("S", "S", "matching scores", "匹配分数", Kind.INTERMEDIATE, """
             S[i,j] = sum(Q[i,c]*K[j,c] for c in d_k)/sqrt(d_k) if allowed[i,j] else -inf
             """),
-            quantity("A", "A", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[i,j] = exp(S[i,j])/sum(exp(S[i,m]) for m in n_k)
-            """),
-            quantity("Z", "Z", "head output", "单头输出", Kind.INTERMEDIATE, """
-            Z[i,e] = sum(A[i,j]*V[j,e] for j in n_k)
-            """),
+            COEFFICIENTS,
+            MIXED,
         ),
         {"n": 3, "d": 2, "d_k": 4, "d_v": 2},
         n_k="n",

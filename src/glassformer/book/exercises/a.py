@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...bilingual import words
 from ...notation import Kind, Quantity, group, quantity
 from ..example import small_program
+from ..examples.shared import COEFFICIENTS, CONTENT, EMBEDDING_GRADIENT, KEYS, QUERIES, READ, SCORES, SHARES
 from ..exercise import Compute, Draw, Exercise
 from .a_choices import (
     DISTRIBUTION_CHOICE,
@@ -30,9 +31,7 @@ TWICE_THE_TOKEN = Compute(
             "twice",
             quantity("t", "t", "token ids (from 0)", "词元编号（从 0 数起）", Kind.INPUT, "t[i]"),
             quantity("X_back", r"\bar X", "gradient at each position", "各位置收到的梯度", Kind.INPUT, "X_back[i,r]"),
-            quantity("back", r"\bar E", "gradient of the embedding", "嵌入矩阵的梯度", Kind.GRADIENT, """
-            back[w,r] = sum(X_back[i,r] for i in n if t[i] == w)
-            """),
+            EMBEDDING_GRADIENT,
         ),
         {"n": 4, "N": 3, "d": 2},
     ),
@@ -109,11 +108,9 @@ MATCHING = Compute(
             quantity("X", "X", "two rows", "两行", Kind.INPUT, "X[i,r]"),
             quantity("W_Q", "W_Q", "query projection", "Q 投影参数", Kind.INPUT, "W_Q[r,c]"),
             quantity("W_K", "W_K", "key projection", "K 投影参数", Kind.INPUT, "W_K[r,c]"),
-            quantity("Q", "Q", "queries", "查询", Kind.INTERMEDIATE, "Q[i,c] = sum(X[i,r]*W_Q[r,c] for r in d)"),
-            quantity("K", "K", "keys", "键", Kind.INTERMEDIATE, "K[j,c] = sum(X[j,r]*W_K[r,c] for r in d)"),
-            quantity("S", "S", "scores", "分数", Kind.INTERMEDIATE, """
-            S[i,j] = sum(Q[i,c]*K[j,c] for c in d_k)/sqrt(d_k)
-            """),
+            QUERIES,
+            KEYS,
+            SCORES,
         ),
         {"n": 2, "d": 2, "d_k": 1},
         n_k="n",
@@ -134,14 +131,10 @@ MIX = Compute(
     program=small_program(
         group(
             "mix", _POWER,
-            quantity("V", "V", "values", "内容", Kind.INPUT, "V[j,e]"),
+            CONTENT,
             quantity("S", "s", "scores", "分数", Kind.INTERMEDIATE, "S[j] = ln(power[j])"),
-            quantity("A", "a", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[j] = exp(S[j])/sum(exp(S[m]) for m in n_k)
-            """),
-            quantity("Z", "z", "what is read", "读到的内容", Kind.INTERMEDIATE, """
-            Z[e] = sum(A[j]*V[j,e] for j in n_k)
-            """),
+            SHARES,
+            READ,
         ),
         {"n_k": 3, "d_v": 2},
     ),
@@ -194,9 +187,7 @@ MASKED_SHARES = Compute(
             quantity("S", "S", "scores after the mask", "掩码之后的分数", Kind.INTERMEDIATE, """
             S[i,j] = ln(power[i,j]) if j <= i else -inf
             """),
-            quantity("A", "A", "mixing coefficients", "混合系数", Kind.COEFFICIENT, """
-            A[i,j] = exp(S[i,j])/sum(exp(S[i,m]) for m in n_k)
-            """),
+            COEFFICIENTS,
         ),
         {"n": 3},
         n_k="n",

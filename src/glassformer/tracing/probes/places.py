@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...model import DecoderConfig
-from ...model.block import streams
 from ...notation import Program
 from ...notation.tree import refs
 from .reading import Array
@@ -25,6 +24,19 @@ def read_rows(config: DecoderConfig, layer: int) -> str:
     if config.norm is not None and config.norm.position == "pre":
         return f"blocks.{layer}.norm1.Y"
     return streams(config)[layer]
+
+
+def streams(config: DecoderConfig) -> tuple[str, ...]:
+    """The ids of the residual stream before the first block and after each: blocks + 1 of them."""
+    post = config.norm is not None and config.norm.position == "post"
+
+    def after(layer: int) -> str:
+        ffn = config.layers[layer].ffn is not None
+        if post:
+            return f"blocks.{layer}.norm{2 if ffn else 1}.Y"
+        return f"blocks.{layer}.{'X' if ffn else 'R'}"
+
+    return ("embed.X", *(after(layer) for layer in range(config.blocks)))
 
 
 def key_heads(config: DecoderConfig, layer: int) -> Array:
