@@ -13,6 +13,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import hypothesis
 import pytest
 
+from browsing import browser, built, open_page
+
+__all__ = ["browser", "built", "open_page"]
+
 hypothesis.settings.register_profile("small", deadline=None, derandomize=True, max_examples=50, print_blob=True)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "small"))

@@ -19,7 +19,7 @@ from page.reader import eventually
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from page.conftest import Opened
+    from browsing import Opened
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]

@@ -132,6 +132,11 @@ def test_a_check_leaves_gradients_and_flags_of_the_model_alone() -> None:
     assert all(p.grad is None and p.equal(before[name]) for name, p in module.named_parameters())
 
 
+def test_the_laws_of_loss_and_gradient_cost_few_passes() -> None:
+    subject = small(mutated("small_decoder.py"))
+    assert check_subject(subject, only=MINE).forwards <= 120
+
+
 def test_a_whole_check_of_a_small_model_costs_at_most_400_passes() -> None:
     assert check_subject(small(mutated("small_decoder.py"))).forwards <= 400
 

@@ -47,6 +47,17 @@ class Reader:
             flat //= size
         return index[::-1]
 
+    def at_rest(self, locator: Locator) -> dict[str, float]:
+        """Where something is once the cards above it have taken their final heights and nothing moves any more."""
+        before: Any = None
+        for _ in range(50):
+            now = locator.bounding_box()
+            if now is not None and now == before:
+                return dict(now)
+            before = now
+            self.page.wait_for_timeout(100)
+        raise AssertionError("the page does not come to rest")
+
     def follow(self, key: str, flat: int) -> None:
         """Follow a link to a number that the looked-at one reads."""
         self.inspector.locator(f'.arithmetic .cell-list [data-goto="{key}:{flat}"]').first.click()

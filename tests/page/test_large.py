@@ -65,8 +65,7 @@ def test_a_heat_map_tells_the_number_under_the_pointer(reader: Reader, large: Tr
     reader.look_at("blocks.1.attn.W_Q.grad", 0)
     field = reader.page.locator('[data-heat="blocks.1.attn.W_Q.grad"]')
     eventually(field).to_be_in_viewport()
-    box = field.bounding_box()
-    assert box is not None
+    box = reader.at_rest(field)
     row, column = 40, 5
     x, y = box["width"] * (column + 0.5) / 16, box["height"] * (row + 0.5) / 64
     field.click(position={"x": x, "y": y})

@@ -18,7 +18,7 @@ from glassformer.tracing import AdamW, ToySettings, Trace, header_of, tensors_of
 from .reader import Reader, eventually, number
 
 if TYPE_CHECKING:
-    from .conftest import Opened
+    from browsing import Opened
 
     Open = Callable[..., Opened]
 

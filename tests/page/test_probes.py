@@ -19,7 +19,7 @@ from .reader import Reader, eventually, number
 from .test_document import HOSTILE
 
 if TYPE_CHECKING:
-    from .conftest import Opened
+    from browsing import Opened
 
     Open = Callable[..., Opened]
 

@@ -138,9 +138,8 @@ class Bench:
     def mode(self, run: Run) -> Iterator[None]:
         """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
-            torch.default_generator.manual_seed(
-                run.seed
-            )  # torch.manual_seed looks for GPUs, for longer than a small forward
+            # torch.manual_seed looks for GPUs too, for longer than a small forward pass takes.
+            torch.default_generator.manual_seed(run.seed)
             self.module.train(run.training)
             if run.gain != self.gain:
                 scale(self.module, run.gain / self.gain)
@@ -163,15 +162,19 @@ class Bench:
     # Size and rounding
 
     @cached_property
+    def usual(self) -> Tensor:
+        """``(2, n, V)``: the logits of two random texts, with which others are compared."""
+        return self.logits(once(self.texts(2)))
+
+    @cached_property
     def spread(self) -> float:
         """The standard deviation of the logits of a random text."""
-        return float(self.logits(once(self.texts(2))).std())
+        return float(self.usual.std())
 
     @cached_property
     def noise(self) -> float:
         """How far a relative change of the parameters by one rounding moves the logits, in their standard deviations."""
-        run, shaken = once(self.texts(2)), once(self.texts(2))
-        before = self.logits(run)
+        before, shaken = self.usual, once(self.texts(2))
         kept = {name: value.clone() for name, value in self.module.state_dict().items()}
         jitter(self.module, JITTER[self.dtype], self.generator)
         try:
@@ -188,16 +191,14 @@ class Bench:
     @cached_property
     def steady(self) -> bool:
         """Whether two equal calls agree. Where not, their difference would be taken for rounding, and hide everything."""
-        ids = self.texts(2)
-        left, right = self.logits(once(ids)), self.logits(once(ids))
+        left, right = self.usual, self.logits(once(self.texts(2)))
         apart = torch.where(left == right, 0.0, (left - right).abs()).max()
         return bool(apart <= FLOOR[self.dtype] * left.std())
 
     @cached_property
     def rows_apart(self) -> bool:
         """Whether the rows of a batch leave each other alone. Where not, other laws are tried row by row."""
-        ids = self.texts(2)
-        pair, alone = self.logits(once(ids)), self.logits(once(ids[:1]))
+        pair, alone = self.usual, self.logits(once(self.texts(2)[:1]))
         return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
 
     @property
