@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -152,3 +152,16 @@ def _width(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """The rows as lines: the first two columns to the left, all others to the right."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        padded = [
+            text + " " * (w - cell_len(text)) if k < 2 else " " * (w - cell_len(text)) + text
+            for k, (text, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()

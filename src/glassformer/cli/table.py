@@ -9,7 +9,7 @@ import numpy as np
 
 from ..notation import Kind, Placed, key
 from ..text.visible import visible
-from .console import matrix, number
+from .console import columns, matrix, number
 from .why import why_lines
 from .words import TABLE
 
@@ -119,19 +119,6 @@ def _likely_next(trace: Trace, lang: str) -> Iterator[str]:
     last, texts = trace.values["head.p"][-1], _texts(trace, lang)
     for token in np.argsort(-last, kind="stable")[:5]:
         yield f"“{texts[int(token)]}” {last[token]:.3f}"
-
-
-def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """The rows as lines: the first two columns to the left, all others to the right."""
-    from rich.cells import cell_len
-
-    widths = [max(cell_len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        padded = [
-            text + " " * (w - cell_len(text)) if k < 2 else " " * (w - cell_len(text)) + text
-            for k, (text, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(padded).rstrip()
 
 
 def _rms(array: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .console import number
+from .console import columns, number
 from .words import WHY
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def _step(trace: Trace, lang: str) -> Iterator[str]:
 
 
 def _shares(trace: Trace, attribution: Attribution, lang: str) -> Iterator[str]:
-    from .table import columns
-
     words, a = WHY[lang], trace.analysis
     sampled = attribution.orders is not None
     head = (words[f"by {attribution.by}"], "", words["first order"], words["alone"], words["share"])
