@@ -17,9 +17,8 @@ from ..bilingual import Words, words
 from ..errors import UserError, did_you_mean
 from .bench import Bench, Spent
 from .documented import documented
+from .explaining import explained, placed
 from .law import Family, Law, Probe
-from .place import localised
-from .program import program
 from .report import Report
 from .subjects.base import ModelSubject
 from .subjects.told import Told, subject_of
@@ -106,7 +105,7 @@ def check_subject(
             kind, facts = subject.kind.value, _facts(subject)
             spent.forwards += subject.trials
         else:
-            results = tuple(_result(law, probe, {"": lambda: subject}, watching) for law, probe in probes)
+            results = tuple(placed(_result(law, probe, {"": lambda: subject}, watching)) for law, probe in probes)
             kind, facts = subject.family.value, {}
     results = tuple(documented(result, subject) for result in results)
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
@@ -139,19 +138,10 @@ def _on_model(
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
         result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
-        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
-
-
-def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
-    """A violation with its place and a program, made on whichever bench stands."""
-    claim = None if result.finding is None else result.finding.claim
-    bench = next((bench for bench in benches.values() if isinstance(bench, Bench)), None)
-    if claim is None or bench is None:
-        return result
-    try:
-        return replace(result, place=localised(bench, claim), program=program(bench, claim))
-    except Exception:  # noqa: BLE001 - the verdict stands without its place
-        return result
+        standing = next((made for made in benches.values() if isinstance(made, Bench)), None)
+        if result.verdict is Verdict.VIOLATED and standing is not None:
+            result = explained(result, standing, bench(double))
+        yield result
 
 
 def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:

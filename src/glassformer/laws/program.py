@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .bench import Bench
 from .runs import Cells, Claim, Inputs, Run
-from .subjects.base import Offer
+from .subjects.base import Kind, Offer
 from .weights import NUDGE
 
 
@@ -19,6 +19,18 @@ def program(bench: Bench, claim: Claim) -> str:
     claim = smallest(bench, claim)
     right_at = claim.left_at if claim.right_at is None else claim.right_at
     lines = [
+        *opening(bench, claim.left.gain),
+        *run_lines("left", claim.left, bench),
+        *run_lines("right", claim.right, bench),
+        f"a, b = {_at('left', claim.left_at)}, {_at('right', right_at)}",
+        'print("largest difference:", float((a - b).abs().max()), "; standard deviation of the logits:", float(left.std()))',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def opening(bench: Bench, gain: float = 1.0) -> Sequence[str]:
+    """The lines that leave the model, with weights that tell, in ``model``."""
+    return (
         "import torch",
         "",
         *bench.subject.building(),
@@ -26,14 +38,30 @@ def program(bench: Bench, claim: Claim) -> str:
         "torch.manual_seed(0)",
         "with torch.no_grad():  # weights under which the difference shows; those of training would do as well",
         "    for p in model.parameters():",
-        f"        p.{f'mul_({bench.factor * claim.left.gain:g})'} if p.ndim > 1 else p.add_({NUDGE} * torch.randn_like(p))",
+        f"        p.{f'mul_({bench.factor * gain:g})'} if p.ndim > 1 else p.add_({NUDGE} * torch.randn_like(p))",
         "",
-        *_run("left", claim.left, bench),
-        *_run("right", claim.right, bench),
-        f"a, b = {_at('left', claim.left_at)}, {_at('right', right_at)}",
-        'print("largest difference:", float((a - b).abs().max()), "; standard deviation of the logits:", float(left.std()))',
-    ]
-    return "\n".join(lines) + "\n"
+    )
+
+
+def program_of_loss(bench: Bench, labels: Tensor) -> str:
+    """A program that prints the model's own loss for ``labels (b, n)`` beside the mean over what they score."""
+    call = bench.fitted(Inputs(ids=bench.texts(len(labels)), labels=labels))
+    names = {name: f"torch.tensor({value.tolist()})" for name, value in tensors(call)}
+    names["labels"] = "labels"
+    masked = bench.subject.kind is Kind.MASKED
+    given, wanted = ("logits", "labels") if masked else ("logits[:, :-1]", "labels[:, 1:]")
+    parts = "next(x for x in (out.values() if isinstance(out, dict) else out) if torch.is_tensor(x) and x.numel() == 1)"
+    return "\n".join((
+        *opening(bench),
+        f"labels = torch.tensor({labels.tolist()})",
+        "with torch.no_grad():",
+        f"    out = {bench.subject.calling(call, names)}",
+        f"logits = {bench.subject.reading}.reshape(*labels.shape, -1)",
+        f"reported = {'out.loss' if bench.subject.reading.startswith('out.') else parts}",
+        f"expected = torch.nn.functional.cross_entropy({given}.flatten(0, 1), {wanted}.flatten())",
+        'print("largest difference:", float((reported - expected).abs()), "; expected:", float(expected))',
+        "",
+    ))  # fmt: skip
 
 
 def smallest(bench: Bench, claim: Claim) -> Claim:
@@ -68,15 +96,15 @@ def _at(name: str, at: Cells) -> str:
     return f"{name}[{int(at.rows[0])}, {int(at.positions[0])}]"
 
 
-def _run(name: str, run: Run, bench: Bench) -> Iterator[str]:
-    """The lines that leave the logits of ``run`` in ``name``."""
+def run_lines(name: str, run: Run, bench: Bench, *, cache: str = "") -> Iterator[str]:
+    """The lines that leave the logits of ``run`` in ``name``; ``cache`` is an expression of one to go on with."""
     subject = bench.subject
     if run.training:
         yield f"torch.manual_seed({run.seed})"
         yield "model.train()"
-    yield f"parts, cache = [], {subject.beginning if run.cached else None}  # {name}"
+    yield f"parts, cache = [], {cache or (subject.beginning if run.cached else None)}  # {name}"
     for call in run.calls:
-        names = {given: f"torch.tensor({value.tolist()})" for given, value in _given(bench.fitted(call))}
+        names = {given: f"torch.tensor({value.tolist()})" for given, value in tensors(bench.fitted(call))}
         if run.cached:
             names[Offer.CACHE.value] = "cache"
         yield "with torch.no_grad():"
@@ -89,7 +117,8 @@ def _run(name: str, run: Run, bench: Bench) -> Iterator[str]:
         yield "model.eval()"
 
 
-def _given(call: Inputs) -> Iterator[tuple[str, Tensor]]:
+def tensors(call: Inputs) -> Iterator[tuple[str, Tensor]]:
+    """What ``call`` is given, by name."""
     for each in fields(call):
         value = getattr(call, each.name)
         if isinstance(value, Tensor):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,6 +25,8 @@ from ..losses import (
     reported,
     scored,
 )
+from ..place import at_parameter, in_order
+from ..program import opening, tensors
 from ..runs import Inputs
 from ..subjects.base import Kind, Offer
 from ..subjects.training import Loss
@@ -97,10 +101,13 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
 
 
 def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
-    """The one parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone."""
-    names = list(direction)
+    """The last parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone.
+
+    A fault spoils the gradients of all that comes before it in the forward pass: it lies nearest to the last of them.
+    """
+    names = in_order(bench, objective.call, direction)
     while len(names) > 1:
-        for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        for half in (names[len(names) // 2 :], names[: len(names) // 2]):
             try:
                 finding = along(bench, objective, gradients, {name: direction[name] for name in half})
             except NotSupported:
@@ -129,7 +136,36 @@ def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = No
         return finding
     blame = blamed(bench, objective, gradients, direction)
     witness = {**finding.witness, "parameters": blame[:8]}
-    return Finding(measured=finding.measured, bound=finding.bound, unit=finding.unit, witness=witness)
+    shown = partial(_program, call=objective.call, names=blame)
+    return replace(finding, witness=witness, place=at_parameter(bench, blame[-1]), shown=shown)
+
+
+def _program(bench: Bench, call: Inputs, names: Sequence[str]) -> str:
+    """Both derivatives of the loss along a random direction of some parameters."""
+    texts = {given: f"torch.tensor({value.tolist()})" for given, value in tensors(bench.fitted(call))}
+    told = f"torch.tensor({call.ids.tolist()})"
+    wanted = told if bench.subject.kind is Kind.MASKED else f"{told}[:, 1:]"
+    given = "logits" if bench.subject.kind is Kind.MASKED else "logits[:, :-1]"
+    return "\n".join((
+        *opening(bench),
+        f"ps = [dict(model.named_parameters())[name].requires_grad_() for name in {list(names)}]",
+        "vs = [torch.randn_like(p) * p.detach().square().mean().sqrt() for p in ps]",
+        "def loss():",
+        f"    out = {bench.subject.calling(call, texts)}",
+        f"    logits = {bench.subject.reading}",
+        f"    return torch.nn.functional.cross_entropy({given}.flatten(0, 1), {wanted}.flatten())",
+        "gradients = torch.autograd.grad(loss(), ps, allow_unused=True)",
+        "by_autograd = sum(float((g * v).sum()) for g, v in zip(gradients, vs) if g is not None)",
+        "with torch.no_grad():",
+        "    for p, v in zip(ps, vs):",
+        "        p.add_(1e-5 * v)",
+        "    above = loss()",
+        "    for p, v in zip(ps, vs):",
+        "        p.sub_(2e-5 * v)",
+        "    by_differences = float((above - loss()) / 2e-5)",
+        'print("largest difference:", abs(by_autograd - by_differences), "; by differences:", by_differences)',
+        "",
+    ))  # fmt: skip
 
 
 def differences(bench: Bench) -> Finding:

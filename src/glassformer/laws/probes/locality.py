@@ -11,6 +11,7 @@ from ...bilingual import words
 from ..bench import EFFECT, Bench, causal_only
 from ..law import Law, Probe
 from ..losses import Objective, evaluate, learning, moved
+from ..place import at_table
 from ..runs import Inputs
 from ..verdict import Finding, NotApplicable, NotSupported
 from .gradient import usual
@@ -173,8 +174,9 @@ def rows(bench: Bench) -> Finding:
             wrong = {"table": name, "unused_with_gradient": stray[:8], "used_without_gradient": idle}
     count = sum(len(value) for value in wrong.values() if isinstance(value, list))
     return Finding(
-        measured=float(count), bound=0.0, unit="rows", witness={"tables": names, "seed": bench.seed, **wrong}
-    )
+        measured=float(count), bound=0.0, unit="rows", witness={"tables": names, "seed": bench.seed, **wrong},
+        place=at_table(bench, wrong["table"]) if wrong else None,
+    )  # fmt: skip
 
 
 def end_row(bench: Bench) -> Finding:
@@ -190,8 +192,9 @@ def end_row(bench: Bench) -> Finding:
     _, gradients = Objective(bench=bench, call=Inputs(ids=ids)).gradients()
     idle = [name for name in names if _idle(bench, ids, name, gradients[name], [int(end)])]
     return Finding(
-        measured=float(len(idle)), bound=0.0, unit="rows", witness={"id": int(end), "tables_where_frozen": idle}
-    )
+        measured=float(len(idle)), bound=0.0, unit="rows", witness={"id": int(end), "tables_where_frozen": idle},
+        place=at_table(bench, idle[0]) if idle else None,
+    )  # fmt: skip
 
 
 LOCALITY = Law(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
 from ..losses import evaluate
+from ..place import at_module
+from ..program import opening
 from ..runs import Inputs
 from ..verdict import Finding, NotSupported
 
@@ -170,6 +173,7 @@ def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
 def definition(bench: Bench) -> Finding:
     """Epsilon inside the root, variance over all d channels."""
     worst, facts, found = 0.0, {}, norms(bench)
+    at, eps, own_gain = "", 0.0, False
     for name, (seen, right, wrong) in found.items():
         off, like = (right.off, wrong.form) if wrong is not None else (0.0, "")
         factor = _sample(seen, right) if not off else 0.0
@@ -177,9 +181,36 @@ def definition(bench: Bench) -> Finding:
             off, like = factor, "variance over d - 1"
         if off > worst:
             worst, facts = off, {"norm": name, "as_if": like}
+            at, eps, own_gain = name, right.eps, bool(factor)
+    witness = {"norms": len(found), **facts}
+    if not facts:
+        return Finding(measured=worst, bound=FITS, unit="share of the largest output", witness=witness)
+    shown = partial(_program, name=at, form=found[at][1].form, eps=eps, own_gain=own_gain)
     return Finding(
-        measured=worst, bound=FITS, unit="share of the largest output", witness={"norms": len(found), **facts}
-    )
+        measured=worst, bound=FITS, unit="share of the largest output", witness=witness, place=at_module(bench, at),
+        shown=shown,
+    )  # fmt: skip
+
+
+def _program(bench: Bench, name: str, form: str, eps: float, *, own_gain: bool = False) -> str:
+    """A norm by itself, given numbers of many sizes, against its definition with the gain and shift that fit best."""
+    d = norms(bench)[name][0].given.shape[-1]
+    centred = " - x.mean(-1, keepdim=True)" if form == "LayerNorm" else ""
+    gain = "part.weight" if own_gain else "((z - z.mean(0)) * (y - y.mean(0))).sum(0) / (z - z.mean(0)).square().sum(0)"
+    return "\n".join((
+        *opening(bench),
+        f"part = model.get_submodule({name!r})",
+        f"sizes = torch.logspace(-5, 0.5, 400, dtype={bench.dtype})[:, None]",
+        f"x = sizes * (torch.randn(400, {d}, dtype={bench.dtype}) + 0.3)",
+        "with torch.no_grad():",
+        "    y = part(x[None])[0]",
+        f"    z = x{centred}",
+        f"    z = z / (z.square().mean(-1, keepdim=True) + {eps:g}).sqrt()",
+        f"    gain = {gain}",
+        "    shift = (y - gain * z).mean(0)",
+        'print("largest difference:", float((y - gain * z - shift).abs().max()), "; largest output:", float(y.abs().max()))',
+        "",
+    ))  # fmt: skip
 
 
 def _sample(seen: Seen, fit: Fit) -> float:
@@ -219,7 +250,11 @@ def epsilon(bench: Bench) -> Finding:
     }
     name = max(effective, key=lambda each: abs(effective[each] / told - 1))
     facts = {"norm": name, "configured": told, "in_effect": effective[name]}
-    return Finding(measured=abs(effective[name] / told - 1), bound=EPSILON, unit="relative", witness=facts)
+    shown = partial(_program, name=name, form=norms(bench)[name][1].form, eps=told)
+    return Finding(
+        measured=abs(effective[name] / told - 1), bound=EPSILON, unit="relative", witness=facts,
+        place=at_module(bench, name), shown=shown,
+    )  # fmt: skip
 
 
 def _inside_attention(bench: Bench, name: str) -> bool:
@@ -244,7 +279,25 @@ def positions(bench: Bench) -> Finding:
         bound=1e-9 if bench.dtype is torch.float64 else 1e-5,
         unit="output",
         witness={"norm": name},
+        place=at_module(bench, name),
+        shown=partial(_mixing, name=name),
     )
+
+
+def _mixing(bench: Bench, name: str) -> str:
+    """A norm by itself, with what it is given at the first position changed."""
+    d = norms(bench)[name][0].given.shape[-1]
+    return "\n".join((
+        *opening(bench),
+        f"part = model.get_submodule({name!r})",
+        f"x = torch.randn(1, 6, {d}, dtype={bench.dtype})",
+        "changed = x.clone()",
+        "changed[:, 0] += 1",
+        "with torch.no_grad():",
+        "    y, other = part(x), part(changed)",
+        'print("largest difference:", float((y - other)[:, 1:].abs().max()), "; largest output:", float(y.abs().max()))',
+        "",
+    ))  # fmt: skip
 
 
 NORM = Law(
