@@ -111,8 +111,9 @@ def check_subject(
     results = tuple(documented(result, subject) for result in results)
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     return Report(
-        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, versions=versions, facts=facts
-    )
+        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, placing=spent.placing,
+        versions=versions, facts=facts,
+    )  # fmt: skip
 
 
 def _on_model(
@@ -123,9 +124,10 @@ def _on_model(
     def bench(dtype: torch.dtype) -> Callable[[], Bench]:
         def made() -> Bench:
             if dtype not in benches:
+                before = next((each.factor for each in benches.values() if isinstance(each, Bench)), None)
                 # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
                 benches.clear()
-                benches[dtype] = _bench(subject, dtype, seed, spent)
+                benches[dtype] = _bench(subject, dtype, seed, spent, before)
             found = benches[dtype]
             if isinstance(found, Undecided):
                 raise found
@@ -139,7 +141,11 @@ def _on_model(
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
         result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
-        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
+        if result.verdict is Verdict.VIOLATED:
+            begun = spent.forwards
+            result = _explained(subject, benches, result)
+            spent.forwards, spent.placing = begun, spent.placing + spent.forwards - begun
+        yield result
 
 
 def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
@@ -154,9 +160,11 @@ def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Unde
         return result
 
 
-def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
+def _bench(
+    subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent, before: float | None = None
+) -> Bench | Undecided:
     try:
-        return Bench(subject, dtype, seed, spent)
+        return Bench(subject, dtype, seed, spent, before)
     except Undecided as undecided:
         return undecided
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the verdict says what

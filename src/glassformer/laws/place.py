@@ -97,7 +97,8 @@ def localised(bench: Bench, claim: Claim) -> Place | None:
     """The place where ``claim`` breaks; None where hooks do not show it, and for duals, which have no place."""
     if claim.differ:
         return None
-    left, right = _passages(bench, claim.left), _passages(bench, claim.right)
+    left = _passages(bench, claim.left)
+    right = left if claim.right is claim.left else _passages(bench, claim.right)
     right_at = claim.left_at if claim.right_at is None else claim.right_at
     unknown: str | None = None
     for key, passage in left.items():

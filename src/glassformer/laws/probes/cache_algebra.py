@@ -78,8 +78,12 @@ def copied(bench: Bench) -> Finding:
         cache = reader.kept(first)
         copy = bench.subject.copied_cache(bench.module, cache)
         left, right = reader.after(cache, one), reader.after(copy, other)
-        yield "the original", left, reader.after(reader.kept(first), one)
-        yield "the copy", right, reader.after(reader.kept(first), other)
+        if bench.rows_apart:
+            fresh = reader.after(reader.kept(first.repeat(2, 1)), torch.cat([one, other]))
+        else:
+            fresh = torch.cat([reader.after(reader.kept(first), on) for on in (one, other)])
+        yield "the original", left, fresh[:1]
+        yield "the copy", right, fresh[1:]
 
     return reader.differ(pairs())
 
