@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 WORDS = {
     "en": {
-        "forwards": "forward passes: {n}", "holds": "holds", "conditions": "conditions", "why": "why it matters",
+        "forwards": "forward passes: {n}", "placing": "; {n} more to find where",
+        "holds": "holds", "conditions": "conditions", "why": "why it matters",
         "chapter": "chapter of the notes", "formula": "formula", "probes": "probes", "more": "glassformer laws LAW tells more",
         "control": "to see it again, in Python without glassformer: --json or --html writes the program",
     },
     "zh": {
-        "forwards": "前向次数：{n}", "holds": "成立", "conditions": "条件", "why": "为什么重要",
+        "forwards": "前向次数：{n}", "placing": "；另有 {n} 次用于定位",
+        "holds": "成立", "conditions": "条件", "why": "为什么重要",
         "chapter": "笔记章节", "formula": "公式", "probes": "检验", "more": "glassformer laws LAW 给出更多",
         "control": "不依赖 glassformer 的复现程序：由 --json 或 --html 写出",
     },
@@ -39,7 +41,9 @@ def lines(report: Plain, lang: str) -> Iterator[str]:
     yield reading.counts(report, lang)
     if any(entry.get("program") for entry in report["laws"]):
         yield WORDS[lang]["control"]
-    yield WORDS[lang]["forwards"].format(n=report["forwards"])
+    placing = report.get("placing", 0)
+    more = WORDS[lang]["placing"].format(n=placing) if placing else ""
+    yield WORDS[lang]["forwards"].format(n=report["forwards"]) + more
 
 
 def _entry(entry: Plain, width: int, lang: str) -> Iterator[str]:

@@ -110,8 +110,9 @@ def check_subject(
     results = tuple(documented(result, subject) for result in results)
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     return Report(
-        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, versions=versions, facts=facts
-    )
+        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, placing=spent.placing,
+        versions=versions, facts=facts,
+    )  # fmt: skip
 
 
 def _on_model(
@@ -122,9 +123,10 @@ def _on_model(
     def bench(dtype: torch.dtype) -> Callable[[], Bench]:
         def made() -> Bench:
             if dtype not in benches:
+                before = next((each.factor for each in benches.values() if isinstance(each, Bench)), None)
                 # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
                 benches.clear()
-                benches[dtype] = _bench(subject, dtype, seed, spent)
+                benches[dtype] = _bench(subject, dtype, seed, spent, before)
             found = benches[dtype]
             if isinstance(found, Undecided):
                 raise found
@@ -140,13 +142,17 @@ def _on_model(
         result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
         standing = next((made for made in benches.values() if isinstance(made, Bench)), None)
         if result.verdict is Verdict.VIOLATED and standing is not None:
+            begun = spent.forwards
             result = explained(result, standing, bench(double))
+            spent.forwards, spent.placing = begun, spent.placing + spent.forwards - begun
         yield result
 
 
-def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
+def _bench(
+    subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent, before: float | None = None
+) -> Bench | Undecided:
     try:
-        return Bench(subject, dtype, seed, spent)
+        return Bench(subject, dtype, seed, spent, before)
     except Undecided as undecided:
         return undecided
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the verdict says what

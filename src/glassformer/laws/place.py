@@ -98,7 +98,8 @@ def localised(bench: Bench, claim: Claim) -> Place | None:
     """The place where ``claim`` breaks; None where hooks do not show it, and for duals, which have no place."""
     if claim.differ:
         return None
-    left, right = _passages(bench, claim.left), _passages(bench, claim.right)
+    left = _passages(bench, claim.left)
+    right = left if claim.right is claim.left else _passages(bench, claim.right)
     right_at = claim.left_at if claim.right_at is None else claim.right_at
     # Where positions are told, and told otherwise, all that is made of them differs by right: the stream alone tells.
     moved = any(_told_otherwise(a, b) for a, b in zip(claim.left.calls, claim.right.calls, strict=False))

@@ -6,6 +6,7 @@ Everything here works in place on a copy that belongs to a bench.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -59,14 +60,31 @@ def jitter(module: nn.Module, size: float, generator: torch.Generator) -> None:
         p.mul_(1 + size * torch.randn(p.shape, generator=generator, dtype=torch.float64).to(p.dtype))
 
 
-def amplified(module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], limit: int = 8) -> float:
+@contextmanager
+def shaken_by(module: nn.Module, size: float, generator: torch.Generator) -> Iterator[None]:
+    """Inside, the parameters are jittered; afterwards they are bit for bit as before."""
+    before = [(p, p.detach().clone()) for _, p in parameters(module)]
+    jitter(module, size, generator)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for p, value in before:
+                p.copy_(value)
+
+
+def amplified(
+    module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], begin: float = 1.0, limit: int = 8
+) -> float:
     """Scale the matrices of ``module`` until logits spread and depend on what was read before; returns the factor.
 
     ``telling`` gives the standard deviation of the logits and how far what was read before moves the last logits, in
     those deviations. Either is NaN where numbers overflow; then the last good factor is kept. Where the past has no effect
-    at all, larger weights would not give it one.
+    at all, larger weights would not give it one. ``begin`` is the factor to begin with.
     """
-    factor = 1.0
+    factor = begin
+    if begin != 1:
+        scale(module, begin)
     for _ in range(limit):
         spread, reach = telling(module)
         if not (spread == spread and reach == reach):

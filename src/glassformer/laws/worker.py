@@ -64,7 +64,8 @@ def merged(name: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One report of several: the first is the model's, the others what belongs to it."""
     first = dict(reports[0])
     for report in reports[1:]:
-        first["forwards"] += report["forwards"]
+        for count in ("forwards", "placing"):
+            first[count] += report[count]
         first["verdicts"] = {key: first["verdicts"][key] + count for key, count in report["verdicts"].items()}
         first["laws"] = [*first["laws"], *report["laws"]]
     return {**first, "subject": name}

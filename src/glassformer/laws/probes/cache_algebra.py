@@ -139,8 +139,12 @@ def copied(bench: Bench) -> Finding:
         cache = reader.kept(first)
         copy = bench.subject.copied_cache(bench.module, cache)
         left, right = reader.after(cache, one), reader.after(copy, other)
-        for name, on, got in ((ORIGINAL, one, left), (COPY, other, right)):
-            yield Case(name=name, first=first, on=on, like=first), got, reader.after(reader.kept(first), on)
+        if bench.rows_apart:
+            fresh = reader.after(reader.kept(first.repeat(2, 1)), torch.cat([one, other]))
+        else:
+            fresh = torch.cat([reader.after(reader.kept(first), on) for on in (one, other)])
+        yield Case(name=ORIGINAL, first=first, on=one, like=first), left, fresh[:1]
+        yield Case(name=COPY, first=first, on=other, like=first), right, fresh[1:]
 
     return reader.differ(pairs())
 

@@ -80,13 +80,17 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
     size = max(sum(abs(share) for share in shares.values()), 1e-300)
     tried: list[tuple[float, float, float]] = []
-    here = float(objective.value())
-    for step in STEPS:
+    here = objective.here()
+    # The step that has served one direction serves the next: the precision of the model's parts decides.
+    served = bench.known("steps", lambda: [STEPS[0]])
+    for step in STEPS[STEPS.index(served[0]) :]:
         near, doubt = slopes(bench, objective, direction, step, here)
         tried.append((doubt / size, near / size, step))
         if doubt <= CLEAR * size:
             break
     (doubt, by_differences, step), *rest = sorted(tried)
+    if doubt <= SMOOTH:
+        served[0] = max(served[0], step)
     if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
         raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
     by_autograd = sum(shares.values()) / size
@@ -125,10 +129,15 @@ def usual(bench: Bench) -> Gradients:
     return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
 
 
-def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:
+def of_documents(bench: Bench) -> tuple[Objective, Gradients]:
+    """The usual rows as two documents each, cut at different places, and the gradient on them."""
+    ids = bench.texts(2)
+    objective = Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5))))
+    return objective, bench.known("gradients of documents", lambda: objective.gradients()[1])
+
+
+def checked(bench: Bench, objective: Objective, gradients: Gradients, names: Iterable[str] | None = None) -> Finding:
     """The gradient of all parameters, or of those of ``names``, in a random direction."""
-    double_only(bench)
-    gradients = usual(bench) if objective.call.segments is None else objective.gradients()[1]
     wanted = list(gradients) if names is None else list(names)
     direction = _sizes(bench, {name: gradients[name] for name in wanted}, seed=bench.seed + 1)
     finding = along(bench, objective, gradients, direction)
@@ -170,14 +179,15 @@ def _program(bench: Bench, call: Inputs, names: Sequence[str]) -> str:
 
 def differences(bench: Bench) -> Finding:
     """All parameters, with documents where the model knows them."""
-    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))))
+    double_only(bench)
+    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench))
 
 
 def documents(bench: Bench) -> Finding:
     """Rows that hold two documents each, cut at different places."""
     bench.need(Offer.SEGMENTS)
-    ids = bench.texts(2)
-    return checked(bench, Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5)))))
+    double_only(bench)
+    return checked(bench, *of_documents(bench))
 
 
 def _cut(ids: Tensor, at: Sequence[int]) -> Tensor:
@@ -205,10 +215,10 @@ def adds(bench: Bench) -> Finding:
     if not bench.rows_apart:
         raise NotSupported("the rows of a batch read each other", "批中各行互相影响")
     ids = bench.texts(2)
-    segments = None
+    segments, whole = None, usual(bench)
     if Offer.SEGMENTS in bench.subject.offers:
-        segments = _cut(ids, (3, 5))
-    whole = Objective(bench=bench, call=Inputs(ids=ids, segments=segments)).gradients()[1]
+        objective, whole = of_documents(bench)
+        segments = objective.call.segments
     named = learning(bench.module)
     try:
         for row in range(2):

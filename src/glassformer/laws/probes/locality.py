@@ -121,7 +121,7 @@ def _tables(bench: Bench, ids: Tensor) -> list[str]:
 
     A parameter with a row for each token of which unused rows move the logits is a head, or a table tied to it.
     """
-    before = evaluate(bench, Inputs(ids=ids)).logits.double()
+    before = bench.logits(bench.plain(ids))
     unused = torch.ones(bench.subject.facts.vocab_size, dtype=torch.bool)
     unused[ids.unique()] = False
     close = bench.tolerance * bench.spread
@@ -145,8 +145,8 @@ def _frozen(module: nn.Module, p: Tensor) -> set[int]:
 
 def _idle(bench: Bench, ids: Tensor, name: str, gradient: Tensor, rows: list[int]) -> list[int]:
     """Those of ``rows`` that move the loss and have no gradient."""
-    before, found = float(Objective(bench=bench, call=Inputs(ids=ids)).value()), []
-    silent = [row for row in rows if not gradient[row].any()]
+    silent, found = [row for row in rows if not gradient[row].any()], []
+    before = Objective(bench=bench, call=Inputs(ids=ids)).here() if silent else 0.0
     for row in silent[:3]:
         step = row_step(learning(bench.module)[name], row)
         with moved(bench, {name: step}, 1.0):
