@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from .kept import KeptLogits
 from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
-from .weights import amplified, scale, shaken_by, unsettle
+from .weights import amplified, scale, shaken_by, unsettle, without_dropout
 
 FLOOR = {torch.float64: 1e-9, torch.float32: 1e-4}
 """No bound is set lower than this part of the logits' standard deviation: rounding differs between shapes and kernels."""
@@ -155,7 +155,8 @@ class Bench:
     @contextmanager
     def mode(self, run: Run) -> Iterator[None]:
         """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
-        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
+        silent = nullcontext() if run.dropout else without_dropout(self.module)
+        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad), silent:
             # torch.manual_seed looks for GPUs too, for longer than a small forward pass takes.
             torch.default_generator.manual_seed(run.seed)
             self.module.train(run.training)

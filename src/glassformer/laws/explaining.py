@@ -75,17 +75,19 @@ def _program(bench: Bench, result: Result, finding: Finding) -> str | None:
         return program(bench, finding.claim)
     if finding.shown is not None:
         return finding.shown(bench)
-    return program_of_loss(bench, _labels(bench, result)) if _of_the_loss(bench, result) else None
+    if not _of_the_loss(bench, result):
+        return None
+    return program_of_loss(bench, _labels(bench, result), float(finding.witness.get("gain", 1.0)))
 
 
 def _labels(bench: Bench, result: Result) -> Tensor:
-    """A text with its end in it, scored as the probe scores it: as a whole, nowhere, or but for half of a row."""
+    """A text with its end in it, scored but for half of a row, or nowhere where that is what the probe asks."""
     labels = bench.texts(2)
     end = bench.subject.facts.settings.get("eos")
     if isinstance(end, int):
         labels[:, 1] = end
     if result.probe.endswith("nothing"):
         labels[:] = -100
-    elif result.law == "loss-mask":
+    else:
         labels[1, : labels.shape[1] // 2] = -100
     return labels

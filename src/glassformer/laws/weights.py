@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -95,3 +96,32 @@ def amplified(
         scale(module, 2.0)
         factor *= 2
     return factor
+
+
+@contextmanager
+def without_dropout(module: nn.Module) -> Iterator[None]:
+    """Every rate of dropout of ``module``, a copy that belongs to a bench, and of its configs at zero; afterwards back."""
+    changed: list[tuple[Any, str, float]] = []
+
+    def silence(holder: Any, inside: bool, depth: int) -> None:
+        for name, value in list(vars(holder).items()):
+            drops = inside or "drop" in name
+            if isinstance(value, float) and drops:
+                changed.append((holder, name, value))
+                object.__setattr__(holder, name, 0.0)  # configs may be frozen
+            elif depth and _holds_settings(value):
+                silence(value, drops, depth - 1)
+
+    for part in module.modules():
+        silence(part, "drop" in type(part).__name__.lower(), 2)
+    try:
+        yield
+    finally:
+        # Parts share their configs, which are met again with the rate already at zero.
+        for holder, name, value in reversed(changed):
+            object.__setattr__(holder, name, value)
+
+
+def _holds_settings(value: Any) -> bool:
+    simple = isinstance(value, nn.Module | Tensor | type | str | int | float | dict | list | tuple | set)
+    return value is not None and not simple and not callable(value) and bool(getattr(value, "__dict__", None))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -56,42 +55,12 @@ def training(bench: Bench) -> Finding:
         raise NotApplicable("the model has norms over the batch", "模型含有批归一化")
     ids = bench.texts(2)
     plain = bench.plain(ids)
-    bench.logits(plain)
-    with without_dropout(bench.module):
-        first, second = (with_(once(ids), training=True, seed=seed) for seed in (0, 1))
-        if not _same(bench, first, second).kept:
-            raise NotSupported(
-                "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
-            )
-        return _same(bench, first, plain, training=[True, False])
-
-
-@contextmanager
-def without_dropout(module: nn.Module) -> Iterator[None]:
-    """Every rate of dropout of ``module``, a copy that belongs to a bench, and of its configs at zero; afterwards back."""
-    changed: list[tuple[Any, str, float]] = []
-
-    def silence(holder: Any, inside: bool, depth: int) -> None:
-        for name, value in list(vars(holder).items()):
-            drops = inside or "drop" in name
-            if isinstance(value, float) and drops:
-                changed.append((holder, name, value))
-                object.__setattr__(holder, name, 0.0)  # configs may be frozen
-            elif depth and _holds_settings(value):
-                silence(value, drops, depth - 1)
-
-    for part in module.modules():
-        silence(part, "drop" in type(part).__name__.lower(), 2)
-    try:
-        yield
-    finally:
-        for holder, name, value in changed:
-            object.__setattr__(holder, name, value)
-
-
-def _holds_settings(value: Any) -> bool:
-    simple = isinstance(value, nn.Module | torch.Tensor | type | str | int | float | dict | list | tuple | set)
-    return value is not None and not simple and not callable(value) and bool(getattr(value, "__dict__", None))
+    first, second = (with_(once(ids), training=True, dropout=False, seed=seed) for seed in (0, 1))
+    if not _same(bench, first, second).kept:
+        raise NotSupported(
+            "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
+        )
+    return _same(bench, first, plain, training=[True, False])
 
 
 def embeds(bench: Bench) -> Finding:

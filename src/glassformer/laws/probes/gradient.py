@@ -156,7 +156,7 @@ def _program(bench: Bench, call: Inputs, names: Sequence[str]) -> str:
     wanted = told if bench.subject.kind is Kind.MASKED else f"{told}[:, 1:]"
     given = "logits" if bench.subject.kind is Kind.MASKED else "logits[:, :-1]"
     return "\n".join((
-        *opening(bench),
+        *opening(bench, dtype=torch.float64),
         f"ps = [dict(model.named_parameters())[name].requires_grad_() for name in {list(names)}]",
         "vs = [torch.randn_like(p) * p.detach().square().mean().sqrt() for p in ps]",
         "def loss():",

@@ -198,10 +198,10 @@ def _program(bench: Bench, name: str, form: str, eps: float, *, own_gain: bool =
     centred = " - x.mean(-1, keepdim=True)" if form == "LayerNorm" else ""
     gain = "part.weight" if own_gain else "((z - z.mean(0)) * (y - y.mean(0))).sum(0) / (z - z.mean(0)).square().sum(0)"
     return "\n".join((
-        *opening(bench),
+        *opening(bench, dtype=torch.float64),
         f"part = model.get_submodule({name!r})",
-        f"sizes = torch.logspace(-5, 0.5, 400, dtype={bench.dtype})[:, None]",
-        f"x = sizes * (torch.randn(400, {d}, dtype={bench.dtype}) + 0.3)",
+        "sizes = torch.logspace(-5, 0.5, 400, dtype=torch.float64)[:, None]",
+        f"x = sizes * (torch.randn(400, {d}, dtype=torch.float64) + 0.3)",
         "with torch.no_grad():",
         "    y = part(x[None])[0]",
         f"    z = x{centred}",
@@ -288,9 +288,9 @@ def _mixing(bench: Bench, name: str) -> str:
     """A norm by itself, with what it is given at the first position changed."""
     d = norms(bench)[name][0].given.shape[-1]
     return "\n".join((
-        *opening(bench),
+        *opening(bench, dtype=torch.float64),
         f"part = model.get_submodule({name!r})",
-        f"x = torch.randn(1, 6, {d}, dtype={bench.dtype})",
+        f"x = torch.randn(1, 6, {d}, dtype=torch.float64)",
         "changed = x.clone()",
         "changed[:, 0] += 1",
         "with torch.no_grad():",
