@@ -55,10 +55,12 @@ def _greedy(subject: Generator, batches: Sequence[list[list[int]]]) -> Finding:
             if not written.ids:
                 raise NotSupported("nothing was written", "什么也没有生成")
             logits = after(subject, prompt, written.ids)
+            spread = float(logits.std())
+            logits[:, sorted(subject.never)] = -math.inf
             gap = shortfall(logits, written.ids)
             facts = {"prompt": prompt, "written": list(written.ids), "row": row, "rows": len(batch)}
             facts |= {"step": int(gap.argmax()), "arg_max": logits.argmax(-1).tolist()}
-            found.append(Finding(measured=float(gap.max()), bound=PART * float(logits.std()), witness=facts))
+            found.append(Finding(measured=float(gap.max()), bound=PART * spread, witness=facts))
     worst = max(found, key=lambda finding: finding.severity)
     return replace(worst, place=at_function(subject.generate, "generate"))
 
