@@ -175,6 +175,8 @@ def scale(bench: Bench) -> Finding:
         right = seen.d_k**-0.5
         slips = {f"1/sqrt(d) with d = {d}": d**-0.5 for d in widths}
         slips |= {"1/sqrt(h) with the number of heads": seen.scores.shape[-3] ** -0.5}
+        if abs(factor * right - 1) < OFF and _grows(bench, spy.seen[0]):
+            slips["sqrt(d_k), multiplied where it divides"] = factor
         like = next((name for name, slip in slips.items() if abs(factor / slip - 1) < OFF), None)
         if abs(factor / right - 1) < OFF:
             decided += 1
@@ -254,6 +256,14 @@ SILENCED = (
     'print("with and without a head, largest difference:", float((logits - usual).abs().max()), '
     '"; standard deviation of the logits:", float(usual.std()))'
 )
+
+
+def _grows(bench: Bench, seen: SeenAttention) -> bool:
+    """Whether products of queries and keys grow with the weights: those of normed ones do not, and are often multiplied."""
+    with spying(bench.module, seen.scores.shape[-2]) as spy:
+        evaluate(bench, Inputs(ids=bench.texts(2)), gain=2.0)
+    before, after = seen.product, spy.seen[0].product if spy.seen else None
+    return before is not None and after is not None and float(after.std()) > 2 * float(before.std())
 
 
 def _factor(seen: SeenAttention) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -56,12 +57,13 @@ WRONG: Mapping[str, Form] = {
 
 @dataclass(slots=True, eq=False)
 class Seen:
-    """What one norm was given, flattened to ``(k, d)``, and what it made of it."""
+    """What one norm was given, flattened to ``(k, d)``, and what it made of it; ``alone`` without other tensors."""
 
     module: nn.Module
     given: Tensor
     made: Tensor
     mixed: float
+    alone: bool
 
 
 class Listening:
@@ -97,14 +99,15 @@ class Listening:
         return hook
 
     def _keep(self, name: str) -> Callable[..., Any]:
-        def hook(module: nn.Module, _: Any, output: Any) -> None:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             given = self._given.get(name)
             made = output[0] if isinstance(output, tuple) else output
             if given is None or name in self.seen or not isinstance(made, Tensor) or made.shape != given.shape:
                 return
             d, x, y = given.shape[-1], given.double(), made.detach().double()
             mixed = float((y[1::2, 1:] - y[::2, 1:][: y[1::2].shape[0]]).abs().max()) if y.shape[1] > 1 else 0.0
-            self.seen[name] = Seen(module, x.reshape(-1, d), y.reshape(-1, d), mixed)
+            alone = not any(isinstance(arg, Tensor) for arg in args[1:])
+            self.seen[name] = Seen(module, x.reshape(-1, d), y.reshape(-1, d), mixed, alone)
 
         return hook
 
@@ -153,14 +156,24 @@ def norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     raise NotSupported("no norm of a known kind was found", "没有找到已知类型的归一化")
 
 
-def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
+def _heard(bench: Bench) -> dict[str, Seen]:
     listening = Listening(bench.module, bench.seed)
     try:
         evaluate(bench, Inputs(ids=bench.texts(4)))
     finally:
         listening.remove()
+    return listening.seen
+
+
+def _lost(bench: Bench) -> str:
+    """The first norm that makes no number of small ones; empty where there is none."""
+    heard = bench.known("norms heard", lambda: _heard(bench))
+    return next((name for name, seen in heard.items() if seen.alone and not seen.made.isfinite().all()), "")
+
+
+def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     found = {}
-    for name, seen in listening.seen.items():
+    for name, seen in bench.known("norms heard", lambda: _heard(bench)).items():
         right = min((best(seen, form, RIGHT[form]) for form in RIGHT), key=lambda fit: fit.off)
         wrong = None
         if right.off > FITS:
@@ -172,6 +185,10 @@ def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
 
 def definition(bench: Bench) -> Finding:
     """Epsilon inside the root, variance over all d channels."""
+    if lost := _lost(bench):
+        witness = {"norm": lost, "as_if": "epsilon subtracted"}
+        return Finding(measured=math.inf, bound=FITS, unit="share of the largest output", witness=witness,
+                       place=at_module(bench, lost))  # fmt: skip
     worst, facts, found = 0.0, {}, norms(bench)
     at, eps, own_gain = "", 0.0, False
     for name, (seen, right, wrong) in found.items():

@@ -60,7 +60,11 @@ def subjects_from(text: str, told: Told | None = None, seed: int = 0) -> Sequenc
 
 def _folder(path: Path, told: Told) -> Sequence[Any]:
     config = _json(path / "config.json")
-    if config is not None and config.get("model_type") != OWN and {"model_type", "architectures", "auto_map"} & set(config):
+    if (
+        config is not None
+        and config.get("model_type") != OWN
+        and {"model_type", "architectures", "auto_map"} & set(config)
+    ):
         told.only("kind", what="a Hugging Face folder")
         return (_huggingface(path, config, told), *_tokenizer(path))
     from ...training import load_run
