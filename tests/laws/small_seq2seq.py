@@ -100,6 +100,8 @@ class SmallSubject(ModelSubject):
     def __init__(self, module: nn.Module, name: str = "SmallSeq2Seq") -> None:
         super().__init__(name, module, Kind.SEQUENCE_TO_SEQUENCE, Facts(vocab_size=40, context=48))
 
+    reading, keeping = "out[0]", "out[1]"
+
     @property
     def offers(self) -> Mapping[Offer, str]:
         return {Offer.SOURCE: "source", Offer.SOURCE_MASK: "source_mask", Offer.CACHE: "cache"}

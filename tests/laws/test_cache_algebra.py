@@ -1,4 +1,4 @@
-"""Laws of what is done with caches catch each fault, and find none in correct models."""
+"""Laws of what is done with caches find no fault in correct models."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from decoders import random_decoder
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.subjects.module import CallableSubject
 from glassformer.laws.subjects.own import DecoderSubject
-from mutants import Mutant, mutated
-from mutants_cache_algebra import FILE, MUTANTS
+from mutants import mutated
+from mutants_cache_algebra import FILE
 from options import OPTION_CONFIGS
 
 
-def report_of(old: str | None = None, new: str = "", law: str = "cache-algebra", **settings: Any) -> Report:
-    module = mutated(FILE, old, new)
-    return check_subject(CallableSubject(module.SmallDecoder(module.SmallConfig(**settings))), only=(law,))
+def report_of(**settings: Any) -> Report:
+    module = mutated(FILE)
+    return check_subject(CallableSubject(module.SmallDecoder(module.SmallConfig(**settings))), only=("cache-algebra",))
 
 
 @pytest.mark.parametrize("settings", [{}, {"positions": "alibi"}, {"positions": "learned"}, {"window": 3}], ids=str)
@@ -26,12 +26,6 @@ def test_the_small_decoder_breaks_no_law(settings: dict[str, Any]) -> None:
     assert not report.violations
     assert {r.probe for r in report if r.verdict is not Verdict.HOLDS} == {"cache-algebra.join"}
     assert report.forwards < 60
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_a_fault_is_caught_by_the_law_it_breaks(mutant: Mutant) -> None:
-    report = report_of(mutant.old, mutant.new, mutant.law)
-    assert report[mutant.law].verdict is Verdict.VIOLATED, [(r.probe, r.verdict, r.reason, r.finding) for r in report]
 
 
 @pytest.mark.parametrize("name", list(OPTION_CONFIGS)[:6])

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 WORDS = {
     "en": {
-        "forwards": "forward passes: {n}", "holds": "holds", "conditions": "conditions", "why": "why it matters",
+        "forwards": "forward passes: {n}", "nothing": "No law could be tried: {reason}.", "placing": "; {n} more to find where",
+        "holds": "holds", "conditions": "conditions", "why": "why it matters",
         "chapter": "chapter of the notes", "formula": "formula", "probes": "probes", "more": "glassformer laws LAW tells more",
         "control": "to see it again, in Python without glassformer: --json or --html writes the program",
     },
     "zh": {
-        "forwards": "前向次数：{n}", "holds": "成立", "conditions": "条件", "why": "为什么重要",
+        "forwards": "前向次数：{n}", "nothing": "没有一条定律可以检验：{reason}。", "placing": "；另有 {n} 次用于定位",
+        "holds": "成立", "conditions": "条件", "why": "为什么重要",
         "chapter": "笔记章节", "formula": "公式", "probes": "检验", "more": "glassformer laws LAW 给出更多",
         "control": "不依赖 glassformer 的复现程序：由 --json 或 --html 写出",
     },
@@ -30,6 +32,12 @@ def lines(report: Plain, lang: str) -> Iterator[str]:
     """The report by law; each probe with its verdict, what was measured or why not, and the witness of a violation."""
     yield reading.title(report, lang)
     width = max((len(entry["probe"]) for entry in report["laws"]), default=0)
+    reasons = {reading.reason(entry, lang) for entry in report["laws"] if entry["verdict"] == "not supported"}
+    if len(reasons) == 1 and len(report["laws"]) == report["verdicts"].get("not supported", 0) > 1:
+        yield ""
+        yield WORDS[lang]["nothing"].format(reason=reasons.pop())
+        yield reading.counts(report, lang)
+        return
     for law, entries in reading.grouped(report):
         yield ""
         yield f"{law}: {reading.statement(report, law, lang)}"
@@ -39,7 +47,9 @@ def lines(report: Plain, lang: str) -> Iterator[str]:
     yield reading.counts(report, lang)
     if any(entry.get("program") for entry in report["laws"]):
         yield WORDS[lang]["control"]
-    yield WORDS[lang]["forwards"].format(n=report["forwards"])
+    placing = report.get("placing", 0)
+    more = WORDS[lang]["placing"].format(n=placing) if placing else ""
+    yield WORDS[lang]["forwards"].format(n=report["forwards"]) + more
 
 
 def _entry(entry: Plain, width: int, lang: str) -> Iterator[str]:

@@ -10,6 +10,7 @@
 | ``verdict.py``, ``report.py`` | how a probe ends; what a check found |
 | ``weights.py``, ``bench.py`` | a copy on which faults show; texts, runs, bounds, claims put to the test |
 | ``checking.py``, ``documented.py`` | every probe on a subject; what a library documents as a limit |
+| ``explaining.py``, ``place.py``, ``program.py`` | what stands beside a violation: the part at fault, a program that shows it |
 | ``subjects/`` | what can be checked, and how it is found |
 | ``probes/`` | one file per law |
 | ``worker.py``, ``supervising.py``, ``sweeping.py`` | checks in a process of their own, with a time limit; many of them |

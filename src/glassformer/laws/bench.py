@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from .kept import KeptLogits
 from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
-from .weights import amplified, jitter, scale, unsettle
+from .weights import amplified, scale, shaken_by, unsettle, without_dropout
 
 FLOOR = {torch.float64: 1e-9, torch.float32: 1e-4}
 """No bound is set lower than this part of the logits' standard deviation: rounding differs between shapes and kernels."""
@@ -39,18 +40,24 @@ WORK = 2 * 10**11
 
 @dataclass(slots=True)
 class Spent:
-    """Forward passes made so far, over all benches of one check."""
+    """Forward passes made so far, over all benches of one check; ``placing`` are those that looked for places alone."""
 
     forwards: int = 0
+    placing: int = 0
 
 
 class Bench:
     """A copy of the subject's model in ``dtype`` with weights that make faults show, and what can be done with it.
 
-    Raises ``NotSupported`` from the constructor where the model cannot be run at this precision at all.
+    ``before`` is the factor of the weights on a bench of the same subject at another precision: here they begin with it,
+    and probes that repeat what was seen there try fewer lengths. Raises ``NotSupported`` from the constructor where the
+    model cannot be run at this precision at all.
     """
 
-    def __init__(self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None) -> None:
+    def __init__(
+        self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None,
+        before: float | None = None,
+    ) -> None:  # fmt: skip
         self.subject = subject
         self.dtype = dtype
         self.seed = seed
@@ -58,12 +65,14 @@ class Bench:
         self.generator = torch.Generator().manual_seed(seed)
         self.module = subject.copied().to(dtype).eval()
         self.gain = 1.0
-        self._cached: list[tuple[Run, Tensor]] = []
+        self.repeats = before is not None
+        self._kept = KeptLogits()
+        self._plain: dict[tuple[Any, ...], Run] = {}
         self._effects: dict[Offer, float] = {}
         self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
-        self.factor = amplified(self.module, self._telling)
-        if not bool(torch.isfinite(self.logits(once(self.texts(1)))).any()):
+        self.factor = amplified(self.module, self._telling, before or 1.0)
+        if not bool(torch.isfinite(self.usual).any()):
             raise NotSupported("every logit is NaN or infinite", "所有 logits 都是 NaN 或无穷")
 
     # Texts
@@ -103,18 +112,27 @@ class Bench:
         }
         size = sum(p.numel() for p in self.module.parameters())
         most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
-        return sorted(n for n in wanted if 1 <= n <= most)
+        found = sorted(n for n in wanted if 1 <= n <= most)
+        # What another precision changes (constants, dtypes, kernels) does not hang on every length.
+        return sorted({*found[:2], self.length, found[-1]} & set(found)) if self.repeats else found
 
     # Runs
 
     def logits(self, run: Run) -> Tensor:
         """``(b, n, V)`` in float64: the logits of all calls of ``run``, joined along the positions."""
-        for known, logits in self._cached:
-            if known is run:
-                return logits
+        if (known := self._kept.of(run)) is not None:
+            return known
         logits = torch.cat(list(self.outputs(run)), 1)
-        self._cached = [*self._cached[-3:], (run, logits)]
+        self._kept.keep(run, logits, lasting=run in self._plain.values())
         return logits
+
+    def plain(self, ids: Tensor, **options: Any) -> Run:
+        """The call with ``ids (b, n)`` and nothing else but ``options``: one run for all who ask, so that it is made once.
+
+        Not for claims about equal calls, nor while the module is other than the bench has made it.
+        """
+        key = (*ids.shape, *ids.reshape(-1).tolist(), *sorted(options.items()))
+        return self._plain.setdefault(key, once(ids, options=options))
 
     def outputs(self, run: Run) -> Generator[Tensor, None, None]:
         """The logits of each call of ``run``, made one after the other as they are asked for."""
@@ -137,7 +155,8 @@ class Bench:
     @contextmanager
     def mode(self, run: Run) -> Iterator[None]:
         """The model as ``run`` wants it: weights, mode, random numbers, grad; as it was afterwards."""
-        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad):
+        silent = nullcontext() if run.dropout else without_dropout(self.module)
+        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(run.grad), silent:
             # torch.manual_seed looks for GPUs too, for longer than a small forward pass takes.
             torch.default_generator.manual_seed(run.seed)
             self.module.train(run.training)
@@ -153,18 +172,16 @@ class Bench:
         ids = self.texts(1)
         changed = ids.clone()
         changed[:, :-1] = self.other(ids)[:, :-1]
-        self._cached = []
-        left, right = self.logits(once(ids)), self.logits(once(changed))
-        self._cached = []
-        spread = float(left.std())
-        return spread, float((left[:, -1] - right[:, -1]).abs().max()) / max(spread, 1e-300)
+        (logits,) = self.outputs(once(torch.cat([ids, changed])))
+        spread = float(logits[0].std())
+        return spread, float((logits[0, -1] - logits[1, -1]).abs().max()) / max(spread, 1e-300)
 
     # Size and rounding
 
     @cached_property
     def usual(self) -> Tensor:
         """``(2, n, V)``: the logits of two random texts, with which others are compared."""
-        return self.logits(once(self.texts(2)))
+        return self.logits(self.plain(self.texts(2)))
 
     @cached_property
     def spread(self) -> float:
@@ -175,12 +192,8 @@ class Bench:
     def noise(self) -> float:
         """How far a relative change of the parameters by one rounding moves the logits, in their standard deviations."""
         before, shaken = self.usual, once(self.texts(2))
-        kept = {name: value.clone() for name, value in self.module.state_dict().items()}
-        jitter(self.module, JITTER[self.dtype], self.generator)
-        try:
-            after = self.logits(shaken)
-        finally:
-            self.module.load_state_dict(kept)
+        with shaken_by(self.module, JITTER[self.dtype], self.generator):
+            (after,) = self.outputs(shaken)
         return float((after - before).abs().max()) / self.spread
 
     @property
@@ -191,14 +204,14 @@ class Bench:
     @cached_property
     def steady(self) -> bool:
         """Whether two equal calls agree. Where not, their difference would be taken for rounding, and hide everything."""
-        left, right = self.usual, self.logits(once(self.texts(2)))
+        left, (right,) = self.usual, self.outputs(once(self.texts(2)))
         apart = torch.where(left == right, 0.0, (left - right).abs()).max()
         return bool(apart <= FLOOR[self.dtype] * left.std())
 
     @cached_property
     def rows_apart(self) -> bool:
         """Whether the rows of a batch leave each other alone. Where not, other laws are tried row by row."""
-        pair, alone = self.usual, self.logits(once(self.texts(2)[:1]))
+        pair, alone = self.usual, self.logits(self.plain(self.texts(2)[:1]))
         return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
 
     @property
@@ -281,13 +294,13 @@ class Bench:
         ids, size = self.texts(1), self.subject.facts.vocab_size
         ids = torch.where((ids > 3) & (ids < size - 1), ids, size // 2)
         at = block([0], range(ids.shape[1]))
-        return self._apart(once(ids, mask=torch.ones_like(ids)), once(ids), at, None) <= self.single_tolerance
+        return self._apart(once(ids, mask=torch.ones_like(ids)), self.plain(ids), at, None) <= self.single_tolerance
 
     def _effect(self, offer: Offer) -> float:
         """How far ``offer`` moves the last logits, in their standard deviations."""
         ids = self.texts(1)
         n = ids.shape[1]
-        plain, last = once(ids), block([0], [n - 1])
+        plain, last = self.plain(ids), block([0], [n - 1])
         right_at: Cells | None = None
         match offer:
             case Offer.MASK:
@@ -304,7 +317,7 @@ class Bench:
             case Offer.CACHE:
                 # The last token after a cache, against the last token alone: what the cache holds must be read.
                 run = chunked_pair(ids)
-                plain, right_at = once(ids[:, -1:]), block([0], [0])
+                plain, right_at = self.plain(ids[:, -1:]), block([0], [0])
                 return self._apart(run, plain, last, right_at)
             case Offer.EMBEDS:
                 return 1.0  # compared with ids by its own probe

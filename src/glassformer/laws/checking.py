@@ -17,9 +17,8 @@ from ..bilingual import Words, words
 from ..errors import UserError, did_you_mean
 from .bench import Bench, Spent
 from .documented import documented
+from .explaining import explained, placed
 from .law import Family, Law, Probe
-from .place import localised
-from .program import program
 from .report import Report
 from .subjects.base import ModelSubject
 from .subjects.told import Told, subject_of
@@ -106,13 +105,14 @@ def check_subject(
             kind, facts = subject.kind.value, _facts(subject)
             spent.forwards += subject.trials
         else:
-            results = tuple(_result(law, probe, {"": lambda: subject}, watching) for law, probe in probes)
+            results = tuple(placed(_result(law, probe, {"": lambda: subject}, watching)) for law, probe in probes)
             kind, facts = subject.family.value, {}
     results = tuple(documented(result, subject) for result in results)
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     return Report(
-        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, versions=versions, facts=facts
-    )
+        subject=subject.name, kind=kind, results=results, forwards=spent.forwards, placing=spent.placing,
+        versions=versions, facts=facts,
+    )  # fmt: skip
 
 
 def _on_model(
@@ -123,9 +123,10 @@ def _on_model(
     def bench(dtype: torch.dtype) -> Callable[[], Bench]:
         def made() -> Bench:
             if dtype not in benches:
+                before = next((each.factor for each in benches.values() if isinstance(each, Bench)), None)
                 # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
                 benches.clear()
-                benches[dtype] = _bench(subject, dtype, seed, spent)
+                benches[dtype] = _bench(subject, dtype, seed, spent, before)
             found = benches[dtype]
             if isinstance(found, Undecided):
                 raise found
@@ -139,24 +140,19 @@ def _on_model(
     for (law, probe), result in zip(probes, first, strict=True):
         again = result.verdict in (Verdict.VIOLATED, Verdict.NOT_SUPPORTED) or (probe.fast and not fast)
         result = _both(result, _result(law, probe, {"float32": bench(single)}, watch)) if again else result
-        yield _explained(subject, benches, result) if result.verdict is Verdict.VIOLATED else result
+        standing = next((made for made in benches.values() if isinstance(made, Bench)), None)
+        if result.verdict is Verdict.VIOLATED and standing is not None:
+            begun = spent.forwards
+            result = explained(result, standing, bench(double))
+            spent.forwards, spent.placing = begun, spent.placing + spent.forwards - begun
+        yield result
 
 
-def _explained(subject: ModelSubject, benches: Mapping[torch.dtype, Bench | Undecided], result: Result) -> Result:
-    """A violation with its place and a program, made on whichever bench stands."""
-    claim = None if result.finding is None else result.finding.claim
-    bench = next((bench for bench in benches.values() if isinstance(bench, Bench)), None)
-    if claim is None or bench is None:
-        return result
+def _bench(
+    subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent, before: float | None = None
+) -> Bench | Undecided:
     try:
-        return replace(result, place=localised(bench, claim), program=program(bench, claim))
-    except Exception:  # noqa: BLE001 - the verdict stands without its place
-        return result
-
-
-def _bench(subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent) -> Bench | Undecided:
-    try:
-        return Bench(subject, dtype, seed, spent)
+        return Bench(subject, dtype, seed, spent, before)
     except Undecided as undecided:
         return undecided
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the verdict says what

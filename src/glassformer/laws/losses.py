@@ -121,9 +121,12 @@ class Objective:
     call: Inputs
     training: bool = False
 
+    @property
+    def labels(self) -> Tensor:
+        return self.bench.other(self.call.ids) if self.bench.subject.kind is Kind.MASKED else self.call.ids
+
     def value(self, module: nn.Module | None = None, *, grad: bool = False) -> Tensor:
-        kind = self.bench.subject.kind
-        labels = self.bench.other(self.call.ids) if kind is Kind.MASKED else self.call.ids
+        kind, labels = self.bench.subject.kind, self.labels
         if kind is not Kind.MASKED and labels.shape[1] < 2:
             raise NotSupported("a text of one token has nothing to predict", "单个词元的文本无可预测")
         if grad:
@@ -132,6 +135,14 @@ class Objective:
         if grad and not outputs.logits.requires_grad:
             raise NotSupported("the logits are cut off from the parameters", "logits 与参数之间没有梯度通路")
         return cross_entropy(outputs.logits, labels, kind)
+
+    def here(self) -> float:
+        """The loss where the parameters stand; on the usual rows the bench has the logits."""
+        call = self.call
+        if self.training or call.options or any(x is not None for x in (call.mask, call.positions, call.segments)):
+            return float(self.value())
+        logits = self.bench.logits(self.bench.plain(call.ids))
+        return float(cross_entropy(logits, self.labels, self.bench.subject.kind))
 
     def gradients(self, module: nn.Module | None = None) -> tuple[float, dict[str, Tensor]]:
         """Loss and gradient by parameter."""

@@ -19,14 +19,16 @@ class Violation(AssertionError):
 class Report:
     """The results of one check, in the order of the law table.
 
-    ``subject`` is its name, ``kind`` what it was taken for, ``forwards`` the forward passes that were made,
-    ``versions`` what it ran on, ``facts`` what was found out about the subject.
+    ``subject`` is its name, ``kind`` what it was taken for, ``forwards`` the forward passes that the laws took, ``placing``
+    those made beside them to find where a broken law breaks, ``versions`` what it ran on, ``facts`` what was found out
+    about the subject.
     """
 
     subject: str
     kind: str
     results: tuple[Result, ...]
     forwards: int = 0
+    placing: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -79,6 +81,7 @@ class Report:
             "facts": dict(self.facts),
             "versions": dict(self.versions),
             "forwards": self.forwards,
+            "placing": self.placing,
             "verdicts": {verdict.value: self.count(verdict) for verdict in Verdict},
             "laws": [result.plain() for result in self.results],
         }

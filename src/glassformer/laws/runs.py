@@ -38,14 +38,15 @@ class Inputs:
 class Run:
     """Calls made one after another; with ``cached`` each continues the cache of those before.
 
-    ``training`` leaves the model in training mode, with the random numbers of ``seed``; ``grad`` records for automatic
-    differentiation; ``gain`` multiplies the weights. The logits of a run are those of its calls, one after another along
-    the positions.
+    ``training`` leaves the model in training mode, with the random numbers of ``seed``, and with ``dropout`` False with
+    every rate of dropout at zero; ``grad`` records for automatic differentiation; ``gain`` multiplies the weights. The
+    logits of a run are those of its calls, one after another along the positions.
     """
 
     calls: tuple[Inputs, ...]
     cached: bool = False
     training: bool = False
+    dropout: bool = True
     grad: bool = False
     gain: float = 1.0
     seed: int = 0

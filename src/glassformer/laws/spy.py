@@ -106,15 +106,20 @@ def _last(args: Sequence[Any], kwargs: Mapping[str, Any], x: Tensor) -> bool:
 @contextmanager
 def spying(module: nn.Module, n: int) -> Iterator[Spy]:
     """See the attention of every forward of ``module`` that has ``n`` queries."""
+    with entered(module) as within, Spy(n, within) as spy:
+        yield spy
+
+
+@contextmanager
+def entered(module: nn.Module) -> Iterator[list[str]]:
+    """The names of the parts of ``module`` that are running, from the outermost to the innermost."""
     within: list[str] = []
-    spy = Spy(n, within)
     hooks = []
     for name, part in module.named_modules():
         hooks.append(part.register_forward_pre_hook(lambda *_, name=name: within.append(name)))
         hooks.append(part.register_forward_hook(lambda *_: _left(within), always_call=True))
     try:
-        with spy:
-            yield spy
+        yield within
     finally:
         for hook in hooks:
             hook.remove()

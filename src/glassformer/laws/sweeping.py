@@ -62,8 +62,8 @@ def swept(order: Order, folder: Path, jobs: int, tell: Tell) -> list[dict[str, A
 def not_run(subject: str, error: UserError) -> dict[str, Any]:
     """A report without a verdict: what could not be built or run, and why."""
     return {
-        "schema": 1, "subject": subject, "kind": "", "facts": {}, "versions": {}, "forwards": 0, "verdicts": {},
-        "laws": [], "error": [error.fact, error.context, error.next_step],
+        "schema": 1, "subject": subject, "kind": "", "facts": {}, "versions": {}, "forwards": 0, "placing": 0,
+        "verdicts": {}, "laws": [], "error": [error.fact, error.context, error.next_step],
     }  # fmt: skip
 
 

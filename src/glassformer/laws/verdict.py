@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,8 @@ class Finding:
 
     ``measured`` must be at most ``bound``, or with ``at_least`` at least that (a dual: what must have an effect); NaN
     never is. ``unit`` says what it counts. ``witness`` holds strict JSON: length, position, control, ... ``claim`` is the
-    pair of runs behind it, from which the place and a program are made.
+    pair of runs behind it, from which the place and a program are made. A finding without one may say its ``place``
+    itself, and ``shown`` makes its program from the bench.
     """
 
     measured: float
@@ -69,6 +70,8 @@ class Finding:
     at_least: bool = False
     witness: Mapping[str, Any] = field(default_factory=dict)
     claim: Claim | None = None
+    place: Place | None = None
+    shown: Callable[[Any], str] | None = None
 
     @property
     def kept(self) -> bool:
@@ -89,7 +92,8 @@ class Finding:
 class Place:
     """The first part of a model whose output breaks a law although what it was given keeps it.
 
-    ``module`` is its qualified name, ``kind`` its class, ``file`` and ``line`` where its ``forward`` is written.
+    ``module`` is its qualified name, ``kind`` its class, ``file`` and ``line`` where its ``forward`` is written, or for
+    a part that is no module (a cache, a decoding loop) the method that was at work.
     ``mask`` shows who read whom (``.`` no, ``#`` yes) where attention was seen in it.
     """
 

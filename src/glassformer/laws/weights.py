@@ -6,6 +6,8 @@ Everything here works in place on a copy that belongs to a bench.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,14 +61,31 @@ def jitter(module: nn.Module, size: float, generator: torch.Generator) -> None:
         p.mul_(1 + size * torch.randn(p.shape, generator=generator, dtype=torch.float64).to(p.dtype))
 
 
-def amplified(module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], limit: int = 8) -> float:
+@contextmanager
+def shaken_by(module: nn.Module, size: float, generator: torch.Generator) -> Iterator[None]:
+    """Inside, the parameters are jittered; afterwards they are bit for bit as before."""
+    before = [(p, p.detach().clone()) for _, p in parameters(module)]
+    jitter(module, size, generator)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for p, value in before:
+                p.copy_(value)
+
+
+def amplified(
+    module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], begin: float = 1.0, limit: int = 8
+) -> float:
     """Scale the matrices of ``module`` until logits spread and depend on what was read before; returns the factor.
 
     ``telling`` gives the standard deviation of the logits and how far what was read before moves the last logits, in
     those deviations. Either is NaN where numbers overflow; then the last good factor is kept. Where the past has no effect
-    at all, larger weights would not give it one.
+    at all, larger weights would not give it one. ``begin`` is the factor to begin with.
     """
-    factor = 1.0
+    factor = begin
+    if begin != 1:
+        scale(module, begin)
     for _ in range(limit):
         spread, reach = telling(module)
         if not (spread == spread and reach == reach):
@@ -77,3 +96,32 @@ def amplified(module: nn.Module, telling: Callable[[nn.Module], tuple[float, flo
         scale(module, 2.0)
         factor *= 2
     return factor
+
+
+@contextmanager
+def without_dropout(module: nn.Module) -> Iterator[None]:
+    """Every rate of dropout of ``module``, a copy that belongs to a bench, and of its configs at zero; afterwards back."""
+    changed: list[tuple[Any, str, float]] = []
+
+    def silence(holder: Any, inside: bool, depth: int) -> None:
+        for name, value in list(vars(holder).items()):
+            drops = inside or "drop" in name
+            if isinstance(value, float) and drops:
+                changed.append((holder, name, value))
+                object.__setattr__(holder, name, 0.0)  # configs may be frozen
+            elif depth and _holds_settings(value):
+                silence(value, drops, depth - 1)
+
+    for part in module.modules():
+        silence(part, "drop" in type(part).__name__.lower(), 2)
+    try:
+        yield
+    finally:
+        # Parts share their configs, which are met again with the rate already at zero.
+        for holder, name, value in reversed(changed):
+            object.__setattr__(holder, name, value)
+
+
+def _holds_settings(value: Any) -> bool:
+    simple = isinstance(value, nn.Module | Tensor | type | str | int | float | dict | list | tuple | set)
+    return value is not None and not simple and not callable(value) and bool(getattr(value, "__dict__", None))

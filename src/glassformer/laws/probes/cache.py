@@ -11,7 +11,7 @@ import torch
 from ...bilingual import words
 from ..bench import Bench, causal_only
 from ..law import Law, Probe
-from ..runs import Claim, Inputs, Run, block, chunked, once
+from ..runs import Claim, Inputs, Run, block, chunked
 from ..subjects.base import Offer
 from ..verdict import Finding, NotApplicable
 
@@ -19,7 +19,7 @@ from ..verdict import Finding, NotApplicable
 def _agrees(bench: Bench, n: int, lengths: Sequence[int]) -> Claim:
     ids = bench.texts(2, n)
     at = block(range(2), range(n))
-    return Claim(left=chunked(ids, lengths), right=once(ids), left_at=at, facts={"chunks": list(lengths)})
+    return Claim(left=chunked(ids, lengths), right=bench.plain(ids), left_at=at, facts={"chunks": list(lengths)})
 
 
 def _chunking(cut: Callable[[int], Sequence[int]]) -> Callable[[Bench], Finding]:
@@ -80,7 +80,9 @@ def _told(bench: Bench, tell: Callable[[int, int], Mapping[str, Any]], *needs: O
         calls.append(Inputs(ids=ids[:, start : start + size], **tell(start, start + size)))
         start += size
     left = Run(calls=tuple(calls), cached=True)
-    claim = Claim(left=left, right=once(ids), left_at=block(range(2), range(n)), facts={"chunks": list(uneven(n))})
+    claim = Claim(
+        left=left, right=bench.plain(ids), left_at=block(range(2), range(n)), facts={"chunks": list(uneven(n))}
+    )
     return bench.test([claim])
 
 

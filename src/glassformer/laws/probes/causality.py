@@ -11,7 +11,7 @@ from torch import Tensor
 from ...bilingual import words
 from ..bench import Bench, causal_only
 from ..law import Law, Probe
-from ..runs import Cells, Claim, Inputs, Run, block, cells, once
+from ..runs import Cells, Claim, Run, block, cells, chunked, once
 from ..subjects.base import Offer
 from ..verdict import Finding, NotApplicable, NotSupported
 
@@ -24,33 +24,60 @@ GENTLE = (1.0, 1 / 8, 1 / 64)
 
 def perturbed(bench: Bench, n: int) -> tuple[Tensor, Tensor, Cells]:
     """A text repeated ``n - 1`` times; the same with token ``t`` changed in row ``t - 1``; all cells before it."""
-    ids = bench.texts(1, n).expand(n - 1, n).clone()
+    ids = base(bench, n).expand(n - 1, n).clone()
     changed, other = ids.clone(), bench.other(ids)
     at = torch.arange(1, n)
     changed[at - 1, at] = other[at - 1, at]
     return ids, changed, cells([(t - 1, i) for t in range(1, n) for i in range(t)])
 
 
+def side_by_side(bench: Bench, ids: Tensor) -> Tensor:
+    """``(n + 1, n)``: the text ``ids (1, n)``, in row ``t`` with token ``t`` changed, and at last as it is.
+
+    One row more than there are positions, lest a mask ``(n, n)`` be taken for rows of positions.
+    """
+    n = ids.shape[1]
+    rows, at = ids.expand(n + 1, n).clone(), torch.arange(1, n)
+    rows[at, at] = bench.other(ids)[0, at]
+    return rows
+
+
+def base(bench: Bench, n: int) -> Tensor:
+    """``(1, n)``: the begin of the longest text, of which all lengths are tried."""
+    return bench.texts(1, max(n, *bench.lengths()))[:, :n]
+
+
+def leaks(rows: Run, n: int) -> Claim:
+    """That no row of ``side_by_side``, of which ``rows`` is one call or more, differs from the first before its change."""
+    pairs = [(t, i) for t in range(1, n) for i in range(t)]
+    return Claim(left=rows, right=rows, left_at=cells(pairs), right_at=cells([(0, i) for _, i in pairs]))
+
+
 def claims(bench: Bench, n: int, **run: object) -> Iterator[Claim]:
     """That changing any token of a text of ``n`` moves no logits before it."""
-    ids, changed, before = perturbed(bench, n)
-    if bench.rows_apart:
-        yield Claim(left=with_(once(ids), **run), right=with_(once(changed), **run), left_at=before)
+    ids = base(bench, n)
+    rows = side_by_side(bench, ids)
+    if bench.rows_apart and "training" not in run:
+        yield leaks(with_(bench.plain(rows), **run) if run else bench.plain(rows), n)
         return
-    for row in range(n - 1):  # rows that read each other would look like a leak
-        left, right = once(ids[row : row + 1]), once(changed[row : row + 1])
-        at = block([0], range(row + 1))
-        yield Claim(left=with_(left, **run), right=with_(right, **run), left_at=at, facts={"changed": row + 1})
+    if bench.rows_apart:  # each row drops cells of its own: two runs, row by row alike
+        _, changed, before = perturbed(bench, n)
+        yield Claim(left=with_(once(ids.repeat(n - 1, 1)), **run), right=with_(once(changed), **run), left_at=before)
+        return
+    alone = with_(bench.plain(ids), **run) if run else bench.plain(ids)
+    for t in range(1, n, max(1, n // bench.length)):  # rows that read each other would look like a leak
+        right = with_(once(rows[t : t + 1]), **run)
+        yield Claim(left=alone, right=right, left_at=block([0], range(t)), facts={"changed": t})
+
+
+def with_facts(claim: Claim, **facts: object) -> Claim:
+    """``claim`` with more to say of it."""
+    return replace(claim, facts={**claim.facts, **facts})
 
 
 def with_(run: Run, **changes: object) -> Run:
     """``run`` with other settings."""
     return replace(run, **changes)
-
-
-def _moved(ids: Tensor, changed: Tensor, n: int, gain: float) -> Claim:
-    left, right = with_(once(ids), gain=gain), with_(once(changed), gain=gain)
-    return Claim(left=left, right=right, left_at=block([0], [n - 1]), differ=True)
 
 
 def forward(bench: Bench) -> Finding:
@@ -65,12 +92,12 @@ def cached(bench: Bench, lengths: tuple[int, ...]) -> Finding:
     bench.need(Offer.CACHE)
     n = bench.length
     cuts = [n] if lengths == (1,) else _parts(n, lengths)
-    ids, changed, before = perturbed(bench, n)
-
-    def run(text: Tensor) -> Run:
-        return Run(calls=tuple(Inputs(ids=chunk) for chunk in text.split(cuts, 1)), cached=True)
-
-    return bench.test([Claim(left=run(ids), right=run(changed), left_at=before, facts={"chunks": cuts})])
+    if bench.rows_apart:
+        claim = leaks(chunked(side_by_side(bench, base(bench, n)), cuts), n)
+    else:
+        ids, changed, before = perturbed(bench, n)
+        claim = Claim(left=chunked(ids, cuts), right=chunked(changed, cuts), left_at=before)
+    return bench.test([with_facts(claim, chunks=cuts)])
 
 
 def _parts(n: int, shares: tuple[int, ...]) -> list[int]:
@@ -114,13 +141,24 @@ def past(bench: Bench) -> Finding:
     if n == 1:
         raise NotApplicable("each token reads itself alone", "每个词元只读自己")
     ids = bench.texts(1, n)
-    found = []
-    for t in range(n - 1):
-        changed = ids.clone()
-        changed[:, t] = bench.other(ids)[:, t]
-        tried = [bench.test([_moved(ids, changed, n, gain)], changed=t) for gain in GENTLE]
-        found.append(min(tried, key=lambda finding: finding.severity))
-    return max(found, key=lambda finding: finding.severity)
+    changed = ids.expand(n - 1, n).clone()
+    at = torch.arange(n - 1)
+    changed[at, at] = bench.other(ids)[0, at]
+    rows = torch.cat([changed, ids])
+    found: dict[int, Finding] = {}
+    for gain in GENTLE:  # smaller ones for those alone that have shown no effect yet
+        run = with_(once(rows), gain=gain)
+        for t in [t for t in range(n - 1) if t not in found or not found[t].kept]:
+            claim = Claim(
+                left=run, right=run, left_at=block([n - 1], [n - 1]), right_at=block([t], [n - 1]), differ=True
+            )
+            tried = min((bench.test([each], changed=t) for each in bench.singly([claim])), key=_severity)
+            found[t] = min([tried, *([found[t]] if t in found else [])], key=_severity)
+    return max(found.values(), key=_severity)
+
+
+def _severity(finding: Finding) -> float:
+    return finding.severity
 
 
 CAUSALITY = Law(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -38,8 +37,8 @@ def _option(name: str) -> Callable[[Bench], Finding]:
 
 def grad(bench: Bench) -> Finding:
     """With and without recording for automatic differentiation."""
-    ids = bench.texts(2, seed=112)
-    return _same(bench, with_(once(ids), grad=True), once(ids), grad=[True, False])
+    ids = bench.texts(2)
+    return _same(bench, with_(once(ids), grad=True), bench.plain(ids), grad=[True, False])
 
 
 def grad_padded(bench: Bench) -> Finding:
@@ -54,43 +53,14 @@ def training(bench: Bench) -> Finding:
     """In training mode with every rate of dropout at zero: as in evaluation mode."""
     if any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in bench.module.modules()):
         raise NotApplicable("the model has norms over the batch", "模型含有批归一化")
-    ids = bench.texts(2, seed=113)
-    plain = once(ids)
-    with without_dropout(bench.module):
-        first, second = (with_(once(ids), training=True, seed=seed) for seed in (0, 1))
-        if not _same(bench, first, second).kept:
-            raise NotSupported(
-                "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
-            )
-        return _same(bench, first, plain, training=[True, False])
-
-
-@contextmanager
-def without_dropout(module: nn.Module) -> Iterator[None]:
-    """Every rate of dropout of ``module``, a copy that belongs to a bench, and of its configs at zero; afterwards back."""
-    changed: list[tuple[Any, str, float]] = []
-
-    def silence(holder: Any, inside: bool, depth: int) -> None:
-        for name, value in list(vars(holder).items()):
-            drops = inside or "drop" in name
-            if isinstance(value, float) and drops:
-                changed.append((holder, name, value))
-                object.__setattr__(holder, name, 0.0)  # configs may be frozen
-            elif depth and _holds_settings(value):
-                silence(value, drops, depth - 1)
-
-    for part in module.modules():
-        silence(part, "drop" in type(part).__name__.lower(), 2)
-    try:
-        yield
-    finally:
-        for holder, name, value in changed:
-            object.__setattr__(holder, name, value)
-
-
-def _holds_settings(value: Any) -> bool:
-    simple = isinstance(value, nn.Module | torch.Tensor | type | str | int | float | dict | list | tuple | set)
-    return value is not None and not simple and not callable(value) and bool(getattr(value, "__dict__", None))
+    ids = bench.texts(2)
+    plain = bench.plain(ids)
+    first, second = (with_(once(ids), training=True, dropout=False, seed=seed) for seed in (0, 1))
+    if not _same(bench, first, second).kept:
+        raise NotSupported(
+            "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
+        )
+    return _same(bench, first, plain, training=[True, False])
 
 
 def embeds(bench: Bench) -> Finding:
@@ -99,10 +69,10 @@ def embeds(bench: Bench) -> Finding:
     table = token_table(bench.module, bench.subject.facts.vocab_size)
     if table is None:
         raise NotSupported("no table of token embeddings was found", "没有找到词元嵌入表")
-    ids = bench.texts(2, seed=114)
+    ids = bench.texts(2)
     with torch.no_grad():
         rows = table(ids)
-    plain = once(ids)
+    plain = bench.plain(ids)
     found = _same(bench, once(ids, embeds=rows), plain)
     scale = rows.shape[-1] ** 0.5
     scaled = found if found.kept else _same(bench, once(ids, embeds=rows * scale), plain, embeddings_times=scale)
@@ -111,9 +81,9 @@ def embeds(bench: Bench) -> Finding:
 
 def contiguity(bench: Bench) -> Finding:
     """Ids, and embeddings where they are taken, that lie in memory in another order."""
-    ids = bench.texts(2, seed=115)
+    ids = bench.texts(2)
     turned = ids.T.contiguous().T
-    found = [_same(bench, once(turned), once(ids), contiguous=[False, True])]
+    found = [_same(bench, once(turned), bench.plain(ids), contiguous=[False, True])]
     table = token_table(bench.module, bench.subject.facts.vocab_size)
     if Offer.EMBEDS in bench.subject.offers and table is not None:
         with torch.no_grad():

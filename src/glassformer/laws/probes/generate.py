@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +14,11 @@ from torch import Tensor
 from ...bilingual import words
 from ..bench import FLOOR, Bench, causal_only
 from ..law import Family, Law, Probe
+from ..place import at_function, at_method
+from ..program import opening
 from ..runs import Inputs, Run, once
+from ..subjects import loops
+from ..subjects.base import Kind
 from ..subjects.decoding import Generator, Ids
 from ..verdict import Finding, NotApplicable, NotSupported
 
@@ -49,11 +55,14 @@ def _greedy(subject: Generator, batches: Sequence[list[list[int]]]) -> Finding:
             if not written.ids:
                 raise NotSupported("nothing was written", "什么也没有生成")
             logits = after(subject, prompt, written.ids)
+            spread = float(logits.std())
+            logits[:, sorted(subject.never)] = -math.inf
             gap = shortfall(logits, written.ids)
             facts = {"prompt": prompt, "written": list(written.ids), "row": row, "rows": len(batch)}
             facts |= {"step": int(gap.argmax()), "arg_max": logits.argmax(-1).tolist()}
-            found.append(Finding(measured=float(gap.max()), bound=PART * float(logits.std()), witness=facts))
-    return max(found, key=lambda finding: finding.severity)
+            found.append(Finding(measured=float(gap.max()), bound=PART * spread, witness=facts))
+    worst = max(found, key=lambda finding: finding.severity)
+    return replace(worst, place=at_function(subject.generate, "generate"))
 
 
 def loop(subject: Generator) -> Finding:
@@ -107,7 +116,38 @@ def _written(bench: Bench, lengths: Sequence[int]) -> Finding:
         # Loops choose and report in single precision whatever the model computes in.
         bound = max(bench.tolerance, FLOOR[torch.float32]) * bench.spread
         found.append(Finding(measured=measured, bound=bound, witness=facts))
-    return max(found, key=lambda finding: finding.severity)
+    worst = max(found, key=lambda finding: finding.severity)
+    if worst.kept or not loops.brought(bench.module):
+        return worst
+    shown = partial(_program, ids=ids, mask=mask if padded else None)
+    return replace(worst, place=at_method(bench.module, "generate", "generate"), shown=shown)
+
+
+def _program(bench: Bench, ids: Tensor, mask: Tensor | None) -> str:
+    """The loop, and the forward pass over what it wrote, row by row without pads."""
+    pads = [0] * len(ids) if mask is None else (mask == 0).sum(1).tolist()
+    given = ["ids", *([] if mask is None else ["attention_mask=mask"])]
+    given += [f"{name}={value!r}" for name, value in loops.greedily(bench.module, COUNT).items()]
+    reads_source = bench.subject.kind is Kind.SEQUENCE_TO_SEQUENCE
+    text = Inputs(ids=ids[:1], source=ids[:1] if reads_source else None)
+    call = bench.subject.calling(
+        text, {"ids": "text[:, :-1]", **({"source": "ids[row:row + 1]"} if reads_source else {})}
+    )
+    return "\n".join((
+        *opening(bench),
+        f"ids = torch.tensor({ids.tolist()})",
+        *(() if mask is None else (f"mask = torch.tensor({mask.tolist()})",)),
+        f"made = model.generate({', '.join(given)})",
+        f"for row, pads in enumerate({pads}):",
+        "    text = made[row:row + 1]" if reads_source else "    text = made[row:row + 1, pads:]",
+        "    with torch.no_grad():",
+        f"        out = {call}",
+        f"    logits, written = {bench.subject.reading}[0, -{COUNT}:].double(), text[0, -{COUNT}:]",
+        "    short = logits.max(-1).values - logits.gather(1, written[:, None])[:, 0]",
+        "    print('written:', written.tolist(), '; arg-max:', logits.argmax(-1).tolist())",
+        "    print('largest difference:', float(short.max()), '; standard deviation of the logits:', float(logits.std()))",
+        "",
+    ))  # fmt: skip
 
 
 def _prompt(bench: Bench) -> int:

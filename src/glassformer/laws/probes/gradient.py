@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,6 +25,8 @@ from ..losses import (
     reported,
     scored,
 )
+from ..place import at_parameter, in_order
+from ..program import opening, tensors
 from ..runs import Inputs
 from ..subjects.base import Kind, Offer
 from ..subjects.training import Loss
@@ -76,13 +80,17 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     shares = {name: float((gradients[name] * step).sum()) for name, step in direction.items()}
     size = max(sum(abs(share) for share in shares.values()), 1e-300)
     tried: list[tuple[float, float, float]] = []
-    here = float(objective.value())
-    for step in STEPS:
+    here = objective.here()
+    # The step that has served one direction serves the next: the precision of the model's parts decides.
+    served = bench.known("steps", lambda: [STEPS[0]])
+    for step in STEPS[STEPS.index(served[0]) :]:
         near, doubt = slopes(bench, objective, direction, step, here)
         tried.append((doubt / size, near / size, step))
         if doubt <= CLEAR * size:
             break
     (doubt, by_differences, step), *rest = sorted(tried)
+    if doubt <= SMOOTH:
+        served[0] = max(served[0], step)
     if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
         raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
     by_autograd = sum(shares.values()) / size
@@ -97,10 +105,13 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
 
 
 def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
-    """The one parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone."""
-    names = list(direction)
+    """The last parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone.
+
+    A fault spoils the gradients of all that comes before it in the forward pass: it lies nearest to the last of them.
+    """
+    names = in_order(bench, objective.call, direction)
     while len(names) > 1:
-        for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        for half in (names[len(names) // 2 :], names[: len(names) // 2]):
             try:
                 finding = along(bench, objective, gradients, {name: direction[name] for name in half})
             except NotSupported:
@@ -118,10 +129,15 @@ def usual(bench: Bench) -> Gradients:
     return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
 
 
-def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = None) -> Finding:
+def of_documents(bench: Bench) -> tuple[Objective, Gradients]:
+    """The usual rows as two documents each, cut at different places, and the gradient on them."""
+    ids = bench.texts(2)
+    objective = Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5))))
+    return objective, bench.known("gradients of documents", lambda: objective.gradients()[1])
+
+
+def checked(bench: Bench, objective: Objective, gradients: Gradients, names: Iterable[str] | None = None) -> Finding:
     """The gradient of all parameters, or of those of ``names``, in a random direction."""
-    double_only(bench)
-    gradients = usual(bench) if objective.call.segments is None else objective.gradients()[1]
     wanted = list(gradients) if names is None else list(names)
     direction = _sizes(bench, {name: gradients[name] for name in wanted}, seed=bench.seed + 1)
     finding = along(bench, objective, gradients, direction)
@@ -129,19 +145,49 @@ def checked(bench: Bench, objective: Objective, names: Iterable[str] | None = No
         return finding
     blame = blamed(bench, objective, gradients, direction)
     witness = {**finding.witness, "parameters": blame[:8]}
-    return Finding(measured=finding.measured, bound=finding.bound, unit=finding.unit, witness=witness)
+    shown = partial(_program, call=objective.call, names=blame)
+    return replace(finding, witness=witness, place=at_parameter(bench, blame[-1]), shown=shown)
+
+
+def _program(bench: Bench, call: Inputs, names: Sequence[str]) -> str:
+    """Both derivatives of the loss along a random direction of some parameters."""
+    texts = {given: f"torch.tensor({value.tolist()})" for given, value in tensors(bench.fitted(call))}
+    told = f"torch.tensor({call.ids.tolist()})"
+    wanted = told if bench.subject.kind is Kind.MASKED else f"{told}[:, 1:]"
+    given = "logits" if bench.subject.kind is Kind.MASKED else "logits[:, :-1]"
+    return "\n".join((
+        *opening(bench, dtype=torch.float64),
+        f"ps = [dict(model.named_parameters())[name].requires_grad_() for name in {list(names)}]",
+        "vs = [torch.randn_like(p) * p.detach().square().mean().sqrt() for p in ps]",
+        "def loss():",
+        f"    out = {bench.subject.calling(call, texts)}",
+        f"    logits = {bench.subject.reading}",
+        f"    return torch.nn.functional.cross_entropy({given}.flatten(0, 1), {wanted}.flatten())",
+        "gradients = torch.autograd.grad(loss(), ps, allow_unused=True)",
+        "by_autograd = sum(float((g * v).sum()) for g, v in zip(gradients, vs) if g is not None)",
+        "with torch.no_grad():",
+        "    for p, v in zip(ps, vs):",
+        "        p.add_(1e-5 * v)",
+        "    above = loss()",
+        "    for p, v in zip(ps, vs):",
+        "        p.sub_(2e-5 * v)",
+        "    by_differences = float((above - loss()) / 2e-5)",
+        'print("largest difference:", abs(by_autograd - by_differences), "; by differences:", by_differences)',
+        "",
+    ))  # fmt: skip
 
 
 def differences(bench: Bench) -> Finding:
     """All parameters, with documents where the model knows them."""
-    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))))
+    double_only(bench)
+    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench))
 
 
 def documents(bench: Bench) -> Finding:
     """Rows that hold two documents each, cut at different places."""
     bench.need(Offer.SEGMENTS)
-    ids = bench.texts(2)
-    return checked(bench, Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5)))))
+    double_only(bench)
+    return checked(bench, *of_documents(bench))
 
 
 def _cut(ids: Tensor, at: Sequence[int]) -> Tensor:
@@ -169,10 +215,10 @@ def adds(bench: Bench) -> Finding:
     if not bench.rows_apart:
         raise NotSupported("the rows of a batch read each other", "批中各行互相影响")
     ids = bench.texts(2)
-    segments = None
+    segments, whole = None, usual(bench)
     if Offer.SEGMENTS in bench.subject.offers:
-        segments = _cut(ids, (3, 5))
-    whole = Objective(bench=bench, call=Inputs(ids=ids, segments=segments)).gradients()[1]
+        objective, whole = of_documents(bench)
+        segments = objective.call.segments
     named = learning(bench.module)
     try:
         for row in range(2):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,8 +16,10 @@ from ...bilingual import words
 from ..bench import EFFECT, Bench
 from ..law import Law, Probe
 from ..losses import evaluate, learning
+from ..place import at_module
+from ..program import opening, tensors
 from ..runs import Inputs
-from ..spy import SeenAttention, spying
+from ..spy import SeenAttention, entered, spying
 from ..verdict import Finding, NotApplicable, NotSupported
 
 SOFTMAX = (torch.softmax, Tensor.softmax, F.softmax)
@@ -31,9 +35,13 @@ SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attention_scale", "s
 class Listening(TorchFunctionMode):
     """Keeps the keys of each attention over ``n`` tokens; ``silent`` are (row, attention, head) to take out of it."""
 
-    def __init__(self, rows: int, n: int, silent: Sequence[tuple[int, int, int]] = ()) -> None:
+    def __init__(
+        self, rows: int, n: int, silent: Sequence[tuple[int, int, int]] = (), within: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self.rows, self.n = rows, n
+        self.within = within
+        self.modules: list[str] = []
         self.silent = silent
         self.keys: list[Tensor] = []
         self.heads: list[int] = []
@@ -68,6 +76,7 @@ class Listening(TorchFunctionMode):
         split = result.reshape(self.rows, -1, *result.shape[-2:])
         self.keys.append(key)
         self.heads.append(split.shape[1])
+        self.modules.append(self.within[-1] if self.within else "")
         at = [(row, head) for row, attention, head in self.silent if attention == which]
         if not at:
             return result
@@ -87,8 +96,7 @@ def listened(bench: Bench) -> Listening:
 
 def _listened(bench: Bench) -> Listening:
     ids = bench.texts(2)
-    mode = Listening(2, ids.shape[1])
-    with mode:
+    with entered(bench.module) as within, Listening(2, ids.shape[1], within=within) as mode:
         evaluate(bench, Inputs(ids=ids))
     return mode
 
@@ -117,8 +125,11 @@ def effect(bench: Bench) -> Finding:
             least, facts = float(moved[weakest]), {"attention": attention, "head": places[weakest][1]}
     if not facts:
         raise NotSupported("no attention that was seen reaches the logits", "观察到的注意力都不影响 logits")
+    place = at_module(bench, listened(bench).modules[int(facts["attention"])])
+    which, head = int(facts["attention"]), int(facts["head"])
+    shown = partial(_program, body=SILENCING.format(which=which, head=head), after=SILENCED)
     facts |= {"attentions": len(heads), "heads": heads, "seed": bench.seed}
-    return Finding(measured=least, bound=OFF * bench.spread, at_least=True, witness=facts)
+    return Finding(measured=least, bound=OFF * bench.spread, at_least=True, witness=facts, place=place, shown=shown)
 
 
 def groups(bench: Bench) -> Finding:
@@ -142,7 +153,10 @@ def groups(bench: Bench) -> Finding:
             facts = {"attention": attention, "first_head_with_these_keys": first, "key_heads_never_read": unread}
     if not shared:
         raise NotApplicable("no two heads were seen to share keys", "没有观察到共享键的头")
-    return Finding(measured=float(wrong), bound=0.0, unit="heads", witness={**facts, "seed": bench.seed})
+    place = at_module(bench, listened(bench).modules[int(facts["attention"])]) if facts else None
+    witness = {**facts, "seed": bench.seed}
+    shown = partial(_program, body=SHARING)
+    return Finding(measured=float(wrong), bound=0.0, unit="heads", witness=witness, place=place, shown=shown)
 
 
 def scale(bench: Bench) -> Finding:
@@ -161,6 +175,8 @@ def scale(bench: Bench) -> Finding:
         right = seen.d_k**-0.5
         slips = {f"1/sqrt(d) with d = {d}": d**-0.5 for d in widths}
         slips |= {"1/sqrt(h) with the number of heads": seen.scores.shape[-3] ** -0.5}
+        if abs(factor * right - 1) < OFF and _grows(bench, spy.seen[0]):
+            slips["sqrt(d_k), multiplied where it divides"] = factor
         like = next((name for name, slip in slips.items() if abs(factor / slip - 1) < OFF), None)
         if abs(factor / right - 1) < OFF:
             decided += 1
@@ -172,9 +188,82 @@ def scale(bench: Bench) -> Finding:
         raise NotSupported(
             "the factor of the scores was not seen, or is a choice", "没有观察到分数的缩放因子，或它是有意的选择"
         )
-    return Finding(
-        measured=worst, bound=1e-3, unit="relative", witness={**facts, "attentions": decided, "seed": bench.seed}
-    )
+    witness = {**facts, "attentions": decided, "seed": bench.seed}
+    place = at_module(bench, str(facts["module"])) if facts else None
+    shown = partial(_program, body=SCALING)
+    return Finding(measured=worst, bound=1e-3, unit="relative", witness=witness, place=place, shown=shown)
+
+
+def _program(bench: Bench, body: str, after: str = "") -> str:
+    """Attention seen from outside: ``body`` is what is done at each, ``after`` what follows a call."""
+    call = bench.fitted(Inputs(ids=bench.texts(1)))
+    names = {name: f"torch.tensor({value.tolist()})" for name, value in tensors(call)}
+    return "\n".join((
+        *opening(bench),
+        SEEING.format(body=textwrap.indent(body.strip(), " " * 8).lstrip()).strip(),
+        "",
+        "with torch.no_grad(), Seeing():",
+        f"    out = {bench.subject.calling(call, names)}",
+        f"logits = {bench.subject.reading}",
+        *([] if not after else ["with torch.no_grad():", f"    out = {bench.subject.calling(call, names)}",
+                                f"usual = {bench.subject.reading}", after]),
+        "",
+    ))  # fmt: skip
+
+
+SEEING = """
+from torch.overrides import TorchFunctionMode
+
+class Seeing(TorchFunctionMode):  # the product of queries and keys, and what a softmax makes of it
+    times = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made, name = function(*args, **(kwargs or {{}})), function.__name__
+        if name in ("matmul", "__matmul__", "bmm"):
+            self.q, self.k, self.product = args[0], args[1].transpose(-1, -2), made
+        fused = name == "scaled_dot_product_attention"
+        if name != "softmax" and not fused:
+            return made
+        if fused:
+            self.q, self.k = args[:2]
+        {body}
+        self.times += 1
+        return made
+"""
+
+SCALING = """
+d_k = self.q.shape[-1]
+factor = (kwargs or {}).get("scale") or d_k**-0.5
+if not fused:
+    scores, product = args[0][..., -1, :], self.product.reshape(args[0].shape)[..., -1, :]
+    factor = float((scores / product)[scores > -1e30].median())
+print("largest difference:", abs(factor - d_k**-0.5), "; 1/sqrt(d_k):", d_k**-0.5)
+"""
+
+SHARING = """
+k = self.k[0]
+first = [next(g for g in range(len(k)) if torch.equal(k[g], k[h])) for h in range(len(k))]
+print("for each query head, the first with the same keys:", first)
+"""
+
+SILENCING = """
+if self.times == {which}:
+    made = made.clone()
+    made[:, {head}] = 0  # one head taken out
+"""
+
+SILENCED = (
+    'print("with and without a head, largest difference:", float((logits - usual).abs().max()), '
+    '"; standard deviation of the logits:", float(usual.std()))'
+)
+
+
+def _grows(bench: Bench, seen: SeenAttention) -> bool:
+    """Whether products of queries and keys grow with the weights: those of normed ones do not, and are often multiplied."""
+    with spying(bench.module, seen.scores.shape[-2]) as spy:
+        evaluate(bench, Inputs(ids=bench.texts(2)), gain=2.0)
+    before, after = seen.product, spy.seen[0].product if spy.seen else None
+    return before is not None and after is not None and float(after.std()) > 2 * float(before.std())
 
 
 def _factor(seen: SeenAttention) -> float | None:

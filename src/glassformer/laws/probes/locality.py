@@ -11,6 +11,7 @@ from ...bilingual import words
 from ..bench import EFFECT, Bench, causal_only
 from ..law import Law, Probe
 from ..losses import Objective, evaluate, learning, moved
+from ..place import at_table
 from ..runs import Inputs
 from ..verdict import Finding, NotApplicable, NotSupported
 from .gradient import usual
@@ -120,7 +121,7 @@ def _tables(bench: Bench, ids: Tensor) -> list[str]:
 
     A parameter with a row for each token of which unused rows move the logits is a head, or a table tied to it.
     """
-    before = evaluate(bench, Inputs(ids=ids)).logits.double()
+    before = bench.logits(bench.plain(ids))
     unused = torch.ones(bench.subject.facts.vocab_size, dtype=torch.bool)
     unused[ids.unique()] = False
     close = bench.tolerance * bench.spread
@@ -144,8 +145,8 @@ def _frozen(module: nn.Module, p: Tensor) -> set[int]:
 
 def _idle(bench: Bench, ids: Tensor, name: str, gradient: Tensor, rows: list[int]) -> list[int]:
     """Those of ``rows`` that move the loss and have no gradient."""
-    before, found = float(Objective(bench=bench, call=Inputs(ids=ids)).value()), []
-    silent = [row for row in rows if not gradient[row].any()]
+    silent, found = [row for row in rows if not gradient[row].any()], []
+    before = Objective(bench=bench, call=Inputs(ids=ids)).here() if silent else 0.0
     for row in silent[:3]:
         step = row_step(learning(bench.module)[name], row)
         with moved(bench, {name: step}, 1.0):
@@ -173,8 +174,9 @@ def rows(bench: Bench) -> Finding:
             wrong = {"table": name, "unused_with_gradient": stray[:8], "used_without_gradient": idle}
     count = sum(len(value) for value in wrong.values() if isinstance(value, list))
     return Finding(
-        measured=float(count), bound=0.0, unit="rows", witness={"tables": names, "seed": bench.seed, **wrong}
-    )
+        measured=float(count), bound=0.0, unit="rows", witness={"tables": names, "seed": bench.seed, **wrong},
+        place=at_table(bench, wrong["table"]) if wrong else None,
+    )  # fmt: skip
 
 
 def end_row(bench: Bench) -> Finding:
@@ -190,8 +192,9 @@ def end_row(bench: Bench) -> Finding:
     _, gradients = Objective(bench=bench, call=Inputs(ids=ids)).gradients()
     idle = [name for name in names if _idle(bench, ids, name, gradients[name], [int(end)])]
     return Finding(
-        measured=float(len(idle)), bound=0.0, unit="rows", witness={"id": int(end), "tables_where_frozen": idle}
-    )
+        measured=float(len(idle)), bound=0.0, unit="rows", witness={"id": int(end), "tables_where_frozen": idle},
+        place=at_table(bench, idle[0]) if idle else None,
+    )  # fmt: skip
 
 
 LOCALITY = Law(

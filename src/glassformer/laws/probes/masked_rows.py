@@ -8,6 +8,7 @@ from torch import Tensor
 from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
+from ..place import at_parameter, first_lost, in_order
 from ..runs import Claim, Inputs, Run, block, once
 from ..verdict import LOST, Finding, NotSupported
 from ..weights import parameters
@@ -55,24 +56,31 @@ def backward(bench: Bench) -> Finding:
     """Every gradient is a number when what the text rows give is scored; none is lost to a masked row beside them."""
     bench.need_mask()
     ids, mask, pads = _rows(bench)
-    masked = _lost_gradients(bench, Inputs(ids=ids, mask=mask), mask)
-    if masked and _lost_gradients(bench, Inputs(ids=ids), mask):
+    lost = _lost_gradients(bench, Inputs(ids=ids, mask=mask), mask)
+    if lost and _lost_gradients(bench, Inputs(ids=ids), mask):
         raise NotSupported("gradients are not finite without a mask either", "没有掩码时梯度也不是有限数")
     witness = {"seed": bench.seed, "length": ids.shape[1], "pads": pads}
-    return Finding(measured=masked, bound=0, unit=LOST, witness=witness)
+    place = None
+    if lost:
+        # Gradients flow backward: where the forward pass is finite the fault lies in the part nearest to the loss.
+        last = in_order(bench, Inputs(ids=ids, mask=mask), lost)[-1]
+        place = first_lost(bench, once(ids, mask=mask)) or at_parameter(bench, last)
+    return Finding(measured=sum(lost.values()), bound=0, unit=LOST, witness=witness, place=place)
 
 
-def _lost_gradients(bench: Bench, inputs: Inputs, scored: Tensor) -> int:
+def _lost_gradients(bench: Bench, inputs: Inputs, scored: Tensor) -> dict[str, int]:
+    """How many numbers of each parameter's gradient are none, of those where any is."""
     module = bench.module
     with bench.mode(Run(calls=(inputs,), grad=True)):
         bench.spent.forwards += 2  # a backward pass counts as one
         logits = bench.subject.call(module, bench.fitted(inputs)).logits
         score = logits[scored == 1].log_softmax(-1)[:, 0].sum()
-        wanted = [p for _, p in parameters(module) if p.requires_grad]
-        if not wanted:
+        named = {name: p for name, p in parameters(module) if p.requires_grad}
+        if not named:
             raise NotSupported("no parameter takes a gradient", "没有可求梯度的参数")
-        gradients = torch.autograd.grad(score, wanted, allow_unused=True)
-    return sum(_lost(gradient) for gradient in gradients if gradient is not None)
+        gradients = torch.autograd.grad(score, list(named.values()), allow_unused=True)
+    found = {name: 0 if each is None else _lost(each) for name, each in zip(named, gradients, strict=True)}
+    return {name: count for name, count in found.items() if count}
 
 
 MASKED_ROWS = Law(

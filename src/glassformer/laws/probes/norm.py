@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +15,8 @@ from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
 from ..losses import evaluate
+from ..place import at_module
+from ..program import opening
 from ..runs import Inputs
 from ..verdict import Finding, NotSupported
 
@@ -53,12 +57,13 @@ WRONG: Mapping[str, Form] = {
 
 @dataclass(slots=True, eq=False)
 class Seen:
-    """What one norm was given, flattened to ``(k, d)``, and what it made of it."""
+    """What one norm was given, flattened to ``(k, d)``, and what it made of it; ``alone`` without other tensors."""
 
     module: nn.Module
     given: Tensor
     made: Tensor
     mixed: float
+    alone: bool
 
 
 class Listening:
@@ -94,14 +99,15 @@ class Listening:
         return hook
 
     def _keep(self, name: str) -> Callable[..., Any]:
-        def hook(module: nn.Module, _: Any, output: Any) -> None:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             given = self._given.get(name)
             made = output[0] if isinstance(output, tuple) else output
             if given is None or name in self.seen or not isinstance(made, Tensor) or made.shape != given.shape:
                 return
             d, x, y = given.shape[-1], given.double(), made.detach().double()
             mixed = float((y[1::2, 1:] - y[::2, 1:][: y[1::2].shape[0]]).abs().max()) if y.shape[1] > 1 else 0.0
-            self.seen[name] = Seen(module, x.reshape(-1, d), y.reshape(-1, d), mixed)
+            alone = not any(isinstance(arg, Tensor) for arg in args[1:])
+            self.seen[name] = Seen(module, x.reshape(-1, d), y.reshape(-1, d), mixed, alone)
 
         return hook
 
@@ -150,14 +156,24 @@ def norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     raise NotSupported("no norm of a known kind was found", "没有找到已知类型的归一化")
 
 
-def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
+def _heard(bench: Bench) -> dict[str, Seen]:
     listening = Listening(bench.module, bench.seed)
     try:
         evaluate(bench, Inputs(ids=bench.texts(4)))
     finally:
         listening.remove()
+    return listening.seen
+
+
+def _lost(bench: Bench) -> str:
+    """The first norm that makes no number of small ones; empty where there is none."""
+    heard = bench.known("norms heard", lambda: _heard(bench))
+    return next((name for name, seen in heard.items() if seen.alone and not seen.made.isfinite().all()), "")
+
+
+def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
     found = {}
-    for name, seen in listening.seen.items():
+    for name, seen in bench.known("norms heard", lambda: _heard(bench)).items():
         right = min((best(seen, form, RIGHT[form]) for form in RIGHT), key=lambda fit: fit.off)
         wrong = None
         if right.off > FITS:
@@ -169,7 +185,12 @@ def _norms(bench: Bench) -> dict[str, tuple[Seen, Fit, Fit | None]]:
 
 def definition(bench: Bench) -> Finding:
     """Epsilon inside the root, variance over all d channels."""
+    if lost := _lost(bench):
+        witness = {"norm": lost, "as_if": "epsilon subtracted"}
+        return Finding(measured=math.inf, bound=FITS, unit="share of the largest output", witness=witness,
+                       place=at_module(bench, lost))  # fmt: skip
     worst, facts, found = 0.0, {}, norms(bench)
+    at, eps, own_gain = "", 0.0, False
     for name, (seen, right, wrong) in found.items():
         off, like = (right.off, wrong.form) if wrong is not None else (0.0, "")
         factor = _sample(seen, right) if not off else 0.0
@@ -177,9 +198,36 @@ def definition(bench: Bench) -> Finding:
             off, like = factor, "variance over d - 1"
         if off > worst:
             worst, facts = off, {"norm": name, "as_if": like}
+            at, eps, own_gain = name, right.eps, bool(factor)
+    witness = {"norms": len(found), **facts}
+    if not facts:
+        return Finding(measured=worst, bound=FITS, unit="share of the largest output", witness=witness)
+    shown = partial(_program, name=at, form=found[at][1].form, eps=eps, own_gain=own_gain)
     return Finding(
-        measured=worst, bound=FITS, unit="share of the largest output", witness={"norms": len(found), **facts}
-    )
+        measured=worst, bound=FITS, unit="share of the largest output", witness=witness, place=at_module(bench, at),
+        shown=shown,
+    )  # fmt: skip
+
+
+def _program(bench: Bench, name: str, form: str, eps: float, *, own_gain: bool = False) -> str:
+    """A norm by itself, given numbers of many sizes, against its definition with the gain and shift that fit best."""
+    d = norms(bench)[name][0].given.shape[-1]
+    centred = " - x.mean(-1, keepdim=True)" if form == "LayerNorm" else ""
+    gain = "part.weight" if own_gain else "((z - z.mean(0)) * (y - y.mean(0))).sum(0) / (z - z.mean(0)).square().sum(0)"
+    return "\n".join((
+        *opening(bench, dtype=torch.float64),
+        f"part = model.get_submodule({name!r})",
+        "sizes = torch.logspace(-5, 0.5, 400, dtype=torch.float64)[:, None]",
+        f"x = sizes * (torch.randn(400, {d}, dtype=torch.float64) + 0.3)",
+        "with torch.no_grad():",
+        "    y = part(x[None])[0]",
+        f"    z = x{centred}",
+        f"    z = z / (z.square().mean(-1, keepdim=True) + {eps:g}).sqrt()",
+        f"    gain = {gain}",
+        "    shift = (y - gain * z).mean(0)",
+        'print("largest difference:", float((y - gain * z - shift).abs().max()), "; largest output:", float(y.abs().max()))',
+        "",
+    ))  # fmt: skip
 
 
 def _sample(seen: Seen, fit: Fit) -> float:
@@ -219,7 +267,11 @@ def epsilon(bench: Bench) -> Finding:
     }
     name = max(effective, key=lambda each: abs(effective[each] / told - 1))
     facts = {"norm": name, "configured": told, "in_effect": effective[name]}
-    return Finding(measured=abs(effective[name] / told - 1), bound=EPSILON, unit="relative", witness=facts)
+    shown = partial(_program, name=name, form=norms(bench)[name][1].form, eps=told)
+    return Finding(
+        measured=abs(effective[name] / told - 1), bound=EPSILON, unit="relative", witness=facts,
+        place=at_module(bench, name), shown=shown,
+    )  # fmt: skip
 
 
 def _inside_attention(bench: Bench, name: str) -> bool:
@@ -244,7 +296,25 @@ def positions(bench: Bench) -> Finding:
         bound=1e-9 if bench.dtype is torch.float64 else 1e-5,
         unit="output",
         witness={"norm": name},
+        place=at_module(bench, name),
+        shown=partial(_mixing, name=name),
     )
+
+
+def _mixing(bench: Bench, name: str) -> str:
+    """A norm by itself, with what it is given at the first position changed."""
+    d = norms(bench)[name][0].given.shape[-1]
+    return "\n".join((
+        *opening(bench, dtype=torch.float64),
+        f"part = model.get_submodule({name!r})",
+        f"x = torch.randn(1, 6, {d}, dtype=torch.float64)",
+        "changed = x.clone()",
+        "changed[:, 0] += 1",
+        "with torch.no_grad():",
+        "    y, other = part(x), part(changed)",
+        'print("largest difference:", float((y - other)[:, 1:].abs().max()), "; largest output:", float(y.abs().max()))',
+        "",
+    ))  # fmt: skip
 
 
 NORM = Law(

@@ -33,13 +33,15 @@ def numbered(lengths: list[int]) -> Tensor:
     return torch.cat([torch.full((length,), number) for number, length in enumerate(lengths)])[None]
 
 
-def documents_alone(ids: Tensor, lengths: list[int], run: Run, options: Mapping[str, Any]) -> Iterator[Claim]:
+def documents_alone(
+    bench: Bench, ids: Tensor, lengths: list[int], run: Run, options: Mapping[str, Any]
+) -> Iterator[Claim]:
     """That each document of ``run`` has the logits that it has alone."""
     ends = [sum(lengths[: k + 1]) for k in range(len(lengths))]
     for length, end in zip(lengths, ends, strict=True):
         yield Claim(
             left=run,
-            right=once(ids[:, end - length : end], options=options),
+            right=bench.plain(ids[:, end - length : end], **options),
             left_at=block([0], range(end - length, end)),
             right_at=block([0], range(length)),
             facts={"documents": lengths, "begins": end - length},
@@ -92,7 +94,7 @@ def _by_positions(bench: Bench, *, mask: bool = False, cached: bool = False) -> 
     ids = bench.texts(1, seed=51)
     given = Inputs(ids=ids, positions=restarted(lengths), mask=torch.ones_like(ids) if mask else None, options=options)
     run = Run(calls=(given,), cached=cached)
-    return bench.test(documents_alone(ids, lengths, run, no_cache(bench)))
+    return bench.test(documents_alone(bench, ids, lengths, run, no_cache(bench)))
 
 
 def positions(bench: Bench) -> Finding:
@@ -118,7 +120,7 @@ def segments(bench: Bench) -> Finding:
     lengths = cut(bench)
     ids = bench.texts(1, seed=51)
     run = once(ids, segments=numbered(lengths))
-    return bench.test(documents_alone(ids, lengths, run, {}))
+    return bench.test(documents_alone(bench, ids, lengths, run, {}))
 
 
 def segments_with_ones_mask(bench: Bench) -> Finding:
@@ -128,7 +130,7 @@ def segments_with_ones_mask(bench: Bench) -> Finding:
     lengths = cut(bench)
     ids = bench.texts(1, seed=51)
     run = once(ids, segments=numbered(lengths), mask=torch.ones_like(ids))
-    return bench.test(documents_alone(ids, lengths, run, {}))
+    return bench.test(documents_alone(bench, ids, lengths, run, {}))
 
 
 PACKING = Law(

@@ -62,17 +62,19 @@ def filled(bench: Bench, mask: Tensor, spans: tuple[tuple[int, int], ...] = ()) 
         if isinstance(table, nn.Embedding) and table.padding_idx is not None:
             first, second = (torch.where(x == table.padding_idx, usual, x) for x in (first, second))
     seen = mask == 1
+    # The text of a row is the same wherever its pads are.
+    ids = ids.gather(1, (mask.cumsum(1) - 1).clamp(min=0))
     second = torch.where(first == second, bench.other(second), second)
     return Padded(ids=torch.where(seen, ids, first), other=torch.where(seen, ids, second), mask=mask, spans=spans)
 
 
-def alone(rows: Padded, run: Run, *, positions: bool) -> Iterator[Claim]:
+def alone(bench: Bench, rows: Padded, run: Run, *, positions: bool) -> Iterator[Claim]:
     """That each row of ``run`` has the logits that its text has alone, called in the same way."""
     for row, (begin, end) in enumerate(rows.spans):
-        told = torch.arange(end - begin)[None] if positions else None
+        text = rows.ids[row : row + 1, begin:end]
         yield Claim(
             left=run,
-            right=once(rows.ids[row : row + 1, begin:end], positions=told),
+            right=once(text, positions=torch.arange(end - begin)[None]) if positions else bench.plain(text),
             left_at=block([row], range(begin, end)),
             right_at=block([0], range(end - begin)),
             facts={"pads": rows.ids.shape[1] - (end - begin), "text_begins": begin},
@@ -84,7 +86,7 @@ def right(bench: Bench) -> Finding:
     bench.need_mask()
     rows = padded(bench, left=False)
     run = rows.told(positions=False)
-    return bench.test(bench.singly(alone(rows, run, positions=False)))
+    return bench.test(bench.singly(alone(bench, rows, run, positions=False)))
 
 
 def left(bench: Bench) -> Finding:
@@ -93,7 +95,7 @@ def left(bench: Bench) -> Finding:
     rows = padded(bench, left=True)
     run = rows.told(positions=False)
     # Positions may move by the number of pads, which shows in tables of single precision.
-    found = bench.loosened(bench.test(bench.singly(alone(rows, run, positions=False))))
+    found = bench.loosened(bench.test(bench.singly(alone(bench, rows, run, positions=False))))
     told = Offer.POSITIONS in bench.subject.offers
     if (
         not found.kept
@@ -113,7 +115,7 @@ def left_with_positions(bench: Bench) -> Finding:
     bench.need(Offer.POSITIONS)
     rows = padded(bench, left=True)
     run = rows.told(positions=True)
-    return bench.test(bench.singly(alone(rows, run, positions=True)))
+    return bench.test(bench.singly(alone(bench, rows, run, positions=True)))
 
 
 def hidden(bench: Bench, rows: Padded, run: Run) -> Finding:
@@ -217,7 +219,7 @@ def segments(bench: Bench) -> Finding:
         rows = padded(bench, left=side)
         numbers = rows.mask if side else 1 - rows.mask
         run, other = once(rows.ids, segments=numbers), once(rows.other, segments=numbers)
-        claims += alone(rows, run, positions=False)
+        claims += alone(bench, rows, run, positions=False)
         claims.append(Claim(left=run, right=other, left_at=rows.real, facts={"changed": "pads"}))
     return bench.test(bench.singly(claims))
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..bench import Bench
+from ..place import at_parameter
 from ..verdict import Finding, NotApplicable
 
 SLOPES = re.compile(r"(^|[._])(alibi_)?slopes?$", re.IGNORECASE)
@@ -42,7 +43,10 @@ def sinusoid(bench: Bench) -> Finding:
             same = float((P[1:] - P[:-1]).abs().amax(1).min())
             witness = {"table": name, "rows": P.shape[0], "neighbours_differ_by": same}
             measured = apart if same > 1e-6 else math.inf
-            return Finding(measured=measured, bound=TABLE_BOUND, unit="product of rows", witness=witness)
+            return Finding(
+                measured=measured, bound=TABLE_BOUND, unit="product of rows", witness=witness,
+                place=at_parameter(bench, name),
+            )  # fmt: skip
     raise NotApplicable("no table of sinusoids was found", "没有找到正弦位置表")
 
 
@@ -74,5 +78,8 @@ def slopes(bench: Bench) -> Finding:
             # Some subtract the distance and some add it with slopes below zero.
             measured = float(((m.double().abs() - wanted) / wanted).abs().max())
             witness = {"table": name, "slopes": m.tolist()[:16], "closed_form": wanted.tolist()[:16]}
-            return Finding(measured=measured, bound=TABLE_BOUND, unit="relative difference", witness=witness)
+            return Finding(
+                measured=measured, bound=TABLE_BOUND, unit="relative difference", witness=witness,
+                place=at_parameter(bench, name),
+            )  # fmt: skip
     raise NotApplicable("no table of slopes was found", "没有找到斜率表")

@@ -11,6 +11,7 @@ from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
 from ..losses import evaluate
+from ..place import first_coarse
 from ..runs import Inputs
 from ..verdict import Finding, NotSupported
 from ..weights import jitter, unsettle
@@ -44,18 +45,26 @@ def _logits(bench: Bench, module: nn.Module, ids: Tensor) -> Tensor:
     return evaluate(bench, Inputs(ids=ids), module=module).logits.detach().double()
 
 
+def _random(bench: Bench, module: nn.Module, ids: Tensor, logits: Tensor) -> bool:
+    """Whether other random numbers give other ``logits``."""
+    return not torch.equal(logits, evaluate(bench, Inputs(ids=ids), module=module, seed=1).logits.detach().double())
+
+
 def _moved(bench: Bench, module: nn.Module, ids: Tensor, size: float, seed: int = 0) -> Tensor:
+    return _logits(bench, _shaken(module, size, seed), ids)
+
+
+def _shaken(module: nn.Module, size: float, seed: int) -> nn.Module:
     shaken = copy.deepcopy(module)
     jitter(shaken, size, torch.Generator().manual_seed(seed))
-    return _logits(bench, shaken, ids)
+    return shaken
 
 
 def _distance(bench: Bench, dtype: torch.dtype) -> Finding:
     module, ids = _plain(bench, dtype), bench.texts(2)
     exact = _logits(bench, module, ids)
     spread = float(exact.std())
-    again = evaluate(bench, Inputs(ids=ids), module=module, seed=1).logits.detach().double()
-    if not torch.equal(exact, again):
+    if bench.known("random", lambda: _random(bench, module, ids, exact)):
         raise NotSupported("the logits depend on random numbers", "logits 依赖随机数")
     effect = float((_moved(bench, module, ids, UNIT[dtype]) - exact).abs().max()) / spread
     if not effect <= BLURRED:
@@ -93,11 +102,22 @@ def resolution(bench: Bench) -> Finding:
     found = []
     for seed in range(2):  # the smaller: a step that one change happens to cross is none of precision
         there, back = (_moved(bench, module, ids, size, seed) - exact for size in (SMALL, -SMALL))
-        found.append(float((there + back).square().mean().sqrt() / (there - back).square().mean().sqrt()))
+        found.append(_unevenness(there, back))
+        if found[-1] <= UNEVEN:
+            break
     if not all(ratio == ratio for ratio in found):
         raise NotSupported("the parameters have no effect", "参数没有影响")
     facts = {"relative_change": SMALL, "seed": bench.seed}
-    return Finding(measured=min(found), bound=UNEVEN, unit="share of the effect", witness=facts)
+    place = None
+    if min(found) > UNEVEN:
+        copies = [module, *(_shaken(module, size, seed=0) for size in (SMALL, -SMALL))]
+        place = first_coarse(bench, copies, Inputs(ids=ids), _unevenness, UNEVEN)
+    return Finding(measured=min(found), bound=UNEVEN, unit="share of the effect", witness=facts, place=place)
+
+
+def _unevenness(there: Tensor, back: Tensor) -> float:
+    """How unequal two effects are that should be opposite: 0 for a smooth step, about 1 for one of few bits."""
+    return float((there + back).square().mean().sqrt() / (there - back).square().mean().sqrt())
 
 
 PRECISION = Law(

@@ -5,20 +5,26 @@ from __future__ import annotations
 from ...bilingual import words
 from ..bench import Bench, causal_only
 from ..law import Law, Probe
-from ..runs import Claim, Inputs, Run, block, once
+from ..runs import Claim, Inputs, Run, block
 from ..verdict import Finding, NotApplicable
+from .causality import base, side_by_side
 
 
 def lengths(bench: Bench) -> Finding:
     """Every tried length against the longest."""
     causal_only(bench)
     *shorter, longest = bench.lengths()
-    ids = bench.texts(1, longest)
-    whole = once(ids)
+    whole = _beginning(bench, longest)
     at = {n: block([0], range(n)) for n in shorter}
     return bench.test(
-        Claim(left=once(ids[:, :n]), right=whole, left_at=at[n], facts={"prefix_of": longest}) for n in shorter
+        Claim(left=_beginning(bench, n), right=whole, left_at=at[n], facts={"prefix_of": longest}) for n in shorter
     )
+
+
+def _beginning(bench: Bench, n: int) -> Run:
+    """A run whose first row is the text of length ``n``: the one that causality makes too, where rows allow."""
+    ids = base(bench, n)
+    return bench.plain(side_by_side(bench, ids) if n > 1 and bench.rows_apart else ids)
 
 
 def last_position(bench: Bench) -> Finding:
@@ -28,7 +34,7 @@ def last_position(bench: Bench) -> Finding:
         raise NotApplicable("ids alone give the logits of every position", "只输入 id 时给出所有位置的 logits")
     longest = bench.lengths()[-1]
     ids = bench.texts(1, longest)
-    whole = once(ids)
+    whole = bench.plain(ids)
     return bench.test(
         Claim(
             left=Run(calls=(Inputs(ids=ids[:, :n], bare=True),)), right=whole, left_at=block([0], [0]),

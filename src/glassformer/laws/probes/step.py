@@ -100,15 +100,14 @@ def rate(trainer: Trainer) -> Finding:
     rates = part(trainer.rates, "rates")
     plain = list(rates(RUN, 1, 0))
     if len(plain) != RUN:
-        raise NotSupported(f"{RUN} steps gave {len(plain)} rates", f"{RUN} 步给出 {len(plain)} 个学习率")
+        facts = {"steps": RUN, "rates": len(plain)}
+        return Finding(measured=abs(len(plain) - RUN), bound=0, unit="steps", witness=facts)
     size, worst = max(abs(x) for x in plain) or 1.0, (0.0, 1, 0)
     for accumulation, resumed in ((3, 0), (1, 5), (3, 5)):
         other = list(rates(RUN, accumulation, resumed))
         if len(other) != RUN - resumed:
-            raise NotSupported(
-                f"a run resumed at {resumed} gave {len(other)} rates",
-                f"自第 {resumed} 步续跑给出 {len(other)} 个学习率",
-            )
+            facts = {"steps": RUN - resumed, "rates": len(other), "accumulation": accumulation, "resumed_at": resumed}
+            return Finding(measured=abs(len(other) - RUN + resumed), bound=0, unit="steps", witness=facts)
         off = max(abs(a - b) for a, b in zip(other, plain[resumed:], strict=True)) / size
         worst = max(worst, (off, accumulation, resumed))
     facts = {"accumulation": worst[1], "resumed_at": worst[2], "rates": plain}

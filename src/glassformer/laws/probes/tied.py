@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from ...bilingual import words
 from ..bench import EFFECT, Bench
 from ..law import Law, Probe
-from ..losses import Objective, evaluate, learning, moved
+from ..losses import Objective, double_only, evaluate, learning, moved
 from ..runs import Inputs
 from ..verdict import Finding, NotApplicable
-from .gradient import checked
+from .gradient import checked, usual
 from .locality import row_step
 
 
@@ -43,7 +43,7 @@ def _read_twice(bench: Bench) -> list[str]:
     unused = next((i for i in range(bench.subject.facts.vocab_size) if i not in set(ids[0].tolist())), None)
     if unused is None:
         raise NotApplicable("every token stands in the text", "文本含有所有词元")
-    before = evaluate(bench, Inputs(ids=ids)).logits.double()
+    before = bench.logits(bench.plain(ids))
     others = torch.ones(before.shape[-1], dtype=torch.bool)
     others[used] = False
     least, found = EFFECT * bench.spread, []
@@ -106,7 +106,8 @@ def gradients(bench: Bench) -> Finding:
     shared = [name for name in names if name in own]
     if not shared:
         raise NotApplicable("embedding and head share no matrix", "嵌入与输出层不共享矩阵")
-    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))), shared)
+    double_only(bench)
+    return checked(bench, Objective(bench=bench, call=Inputs(ids=bench.texts(2))), usual(bench), shared)
 
 
 TIED = Law(

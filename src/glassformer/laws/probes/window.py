@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
+from ..place import at_module
 from ..runs import Claim, block, chunked, once
 from ..subjects.base import Kind, Offer
 from ..subjects.layers import changed, heard
@@ -99,7 +100,7 @@ def forward(bench: Bench) -> Finding:
     # Of layers that all read everything none has the window.
     name, reach = max((limited or found).items(), key=lambda item: abs(item[1] - window))
     witness = {"seed": bench.seed, "length": n, "window": window, "reads": reach, "layer": name, "layers": found}
-    return Finding(measured=abs(reach - window), bound=0, unit="key", witness=witness)
+    return Finding(measured=abs(reach - window), bound=0, unit="key", witness=witness, place=at_module(bench, name))
 
 
 def _inside(bench: Bench, claims: list[Claim], window: int) -> None:

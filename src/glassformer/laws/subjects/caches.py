@@ -6,24 +6,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from ..verdict import NotSupported
 
 REORDER = ("reorder_cache", "batch_select_indices", "select_rows", "reorder")
 REPEAT = ("batch_repeat_interleave", "repeat_rows", "repeat")
 CROP = ("crop", "truncate", "rollback")
 JOIN = ("join", "concatenate", "cat")
-
-
-def reordered(cache: Any, rows: Sequence[int]) -> Any:
-    """``cache`` with these of its rows, in this order."""
-    return _done(cache, REORDER, torch.tensor(list(rows)))
-
-
-def repeated(cache: Any, times: int) -> Any:
-    """``cache`` with each row ``times`` times, one after another."""
-    return _done(cache, REPEAT, times)
 
 
 def recording(cache: Any) -> None:
@@ -41,22 +29,23 @@ def cropped(cache: Any, length: int, removed: int) -> Any:
     if any(getattr(part, "is_croppable", None) is False for part in parts):
         raise NotSupported("the cache says that it cannot be cropped", "缓存声明自己不能裁剪")
     name, method = _found(cache, CROP)
-    arguments = list(inspect.signature(method).parameters)
+    return _after(cache, method(crop_argument(cache, length, removed)), name)
+
+
+def crop_argument(cache: Any, length: int, removed: int) -> int:
+    """What a cropping method is told: how many positions stay, or below zero how many go."""
+    arguments = list(inspect.signature(_found(cache, CROP)[1]).parameters)
     by_rest = bool(arguments) and "remove" in arguments[0]
-    return _after(cache, method(-removed if by_rest else length), name)
+    return -removed if by_rest else length
 
 
-def joined(cache: Any, other: Any) -> Any:
-    """``cache`` followed by ``other``."""
-    return _done(cache, JOIN, other)
+def need(cache: Any, names: Sequence[str]) -> str:
+    """The method of ``cache`` that has one of ``names``; raises ``NotSupported`` where it has none."""
+    return _found(cache, names)[0]
 
 
-def need(cache: Any, names: Sequence[str]) -> None:
-    """Raise ``NotSupported`` unless ``cache`` has a method of one of ``names``."""
-    _found(cache, names)
-
-
-def _done(cache: Any, names: Sequence[str], argument: Any) -> Any:
+def done(cache: Any, names: Sequence[str], argument: Any) -> Any:
+    """What a method of ``cache``, one of ``names``, makes of it. Raises ``NotSupported`` where there is none."""
     name, method = _found(cache, names)
     return _after(cache, method(argument), name)
 

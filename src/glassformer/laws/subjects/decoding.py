@@ -31,8 +31,8 @@ class Generator:
     ``generate(prompts, *, count, ...)`` continues each of the ``prompts`` by at most ``count`` ids, greedily unless told
     otherwise, and gives one ``Written`` each. It may take ``temperature`` and ``seed``; ``end``, the id that ends a row;
     ``beams`` and ``length_penalty``. ``forward(ids (n,))`` gives the logits ``(n, N)`` of the model at every position.
-    ``vocab_size`` is N; ``special`` ids stand in no
-    prompt. A ``score`` is the sum of log-probabilities of the new ids by the model, or with
+    ``vocab_size`` is N; ``special`` ids stand in no prompt, and those that the loop ``never`` writes, whatever the model
+    says, are no choice of its. A ``score`` is the sum of log-probabilities of the new ids by the model, or with
     ``scores_of_rule`` by what the temperature makes of it; with a length penalty it may be anything that depends on this
     sum and the number of new ids alone. ``stopped(parts, stop)`` gives what is shown of a text that comes in ``parts`` and
     ends before the string ``stop``. ``speculate(target (N,), draft (N,))`` gives the probability ``(N,)`` with which each
@@ -45,6 +45,7 @@ class Generator:
     forward: Callable[[Tensor], Tensor] | None = None
     vocab_size: int = 0
     special: frozenset[int] = frozenset()
+    never: frozenset[int] = frozenset()
     scores_of_rule: bool = False
     stopped: Callable[[Sequence[str], str], str] | None = None
     speculate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None = None

@@ -66,16 +66,32 @@ def _plain_config(module: Any, count: int) -> Iterator[None]:
         module.generation_config = kept
 
 
+def brought(module: nn.Module) -> bool:
+    """Whether ``module`` brings a loop along."""
+    return callable(getattr(module, "generate", None))
+
+
+def greedily(module: nn.Module, count: int) -> dict[str, Any]:
+    """The arguments that make ``module.generate`` write ``count`` ids greedily, for a program."""
+    names = inspect.signature(module.generate).parameters  # pyright: ignore[reportCallIssue, reportArgumentType]
+    if "generation_config" in names:
+        return {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "num_beams": 1}
+    return _greedy(frozenset(names), count)
+
+
+def _greedy(names: frozenset[str], count: int) -> dict[str, Any]:
+    """What a loop of its own arguments is told. Raises ``NotSupported`` where it cannot be told to be greedy."""
+    if "do_sample" in names:
+        return {"max_new_tokens": count, "do_sample": False}
+    if "top_k" in names:
+        return {"max_new_tokens": count, "top_k": 1}
+    raise NotSupported("generate cannot be told to be greedy", "无法要求 generate 贪心")
+
+
 def _by_arguments(
     generate: Callable[..., Any], names: frozenset[str], ids: Tensor, count: int, mask: Tensor | None
 ) -> Continued:
-    settings: dict[str, Any] = {"max_new_tokens": count}
-    if "do_sample" in names:
-        settings["do_sample"] = False
-    elif "top_k" in names:
-        settings["top_k"] = 1
-    else:
-        raise NotSupported("generate cannot be told to be greedy", "无法要求 generate 贪心")
+    settings = _greedy(names, count)
     if mask is not None:
         if "attention_mask" not in names:
             raise NotSupported("generate takes no mask", "generate 不接受掩码")

@@ -86,7 +86,9 @@ class CallableSubject(ModelSubject):
             free = [name for name in free if name in IDS] or free
         if not free:
             raise UserError(
-                "forward takes no ids.", f"It takes {', '.join(self._parameters) or 'nothing'}.", "Wrap it."
+                "forward takes no ids.",
+                f"It takes {', '.join(self._parameters) or 'nothing'}.",
+                "Write a module around it whose forward takes token ids (b, n) and returns logits (b, n, N).",
             )
         left = [
             name for name in free[1:]

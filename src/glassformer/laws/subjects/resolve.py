@@ -22,6 +22,9 @@ from .told import Told, subject_of
 
 TOY = "toy24"
 LIBRARY = "transformers:"
+OWN = "glassformer"
+"""The ``model_type`` of our own runs."""
+
 GIVE = "Give the folder of a run, a Hugging Face folder, transformers:NAME, package.module:callable, or toy24."
 
 
@@ -57,15 +60,19 @@ def subjects_from(text: str, told: Told | None = None, seed: int = 0) -> Sequenc
 
 def _folder(path: Path, told: Told) -> Sequence[Any]:
     config = _json(path / "config.json")
-    if config is not None and ("model_type" in config or "architectures" in config or "auto_map" in config):
+    if (
+        config is not None
+        and config.get("model_type") != OWN
+        and {"model_type", "architectures", "auto_map"} & set(config)
+    ):
         told.only("kind", what="a Hugging Face folder")
         return (_huggingface(path, config, told), *_tokenizer(path))
     from ...training import load_run
+    from .run import run_subjects
 
     told.only(what="a run")
     run = load_run(path)
-    name = Told({"name": str(path)})
-    return (subject_of(run.model, name), subject_of(run.tokenizer, name))
+    return run_subjects(run.model, run.tokenizer, str(path))
 
 
 def _json(path: Path) -> dict[str, Any] | None:
