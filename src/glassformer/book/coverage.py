@@ -22,8 +22,6 @@ def _promise(id: str, en: str, zh: str, waits: Words | None = None) -> Promise:
 
 _ENCODERS = words("encoders and encoder-decoders of our own", "本项目自己的编码器与编码器—解码器")
 _TRAINED = words("experiments on larger trained models", "更大的已训练模型上的实验")
-_LEARNT = words("a shortcut that was really learnt in training", "一个真正在训练中学到的捷径")
-_MEMORY = words("a demonstration of external memory", "外部记忆的演示")
 
 PROMISES = (
     _promise(
@@ -91,9 +89,9 @@ PROMISES = (
     _promise("13.1", "attention is not linear", "注意力不是线性映射"),
     _promise("13.2", "where useful meaning comes from", "有用的语义从哪里来", _TRAINED),
     _promise("13.3", "an attention map is no causal explanation", "注意力图不是因果解释"),
-    _promise("13.4", "shortcuts", "捷径", _LEARNT),
+    _promise("13.4", "shortcuts", "捷径"),
     _promise("14.1", "sixteen questions and where they are answered", "十六个问题与回答之处"),
-    _promise("14.2", "three kinds of learning", "三种“学习”", _MEMORY),
+    _promise("14.2", "three kinds of learning", "三种“学习”"),
     _promise("14.3", "exercises", "练习"),
     _promise("14.4", "sources and limits", "来源与范围"),
 )  # fmt: skip
