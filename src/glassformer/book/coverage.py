@@ -31,7 +31,7 @@ PROMISES = (
     _promise("1.1", "a distribution over the whole vocabulary", "整个词表上的概率分布"),
     _promise("1.2", "one forward pass, two paths after it", "一次前向，其后两条路"),
     _promise("1.3", "one sentence, cut into seven tokens", "一句话，切成七个词元"),
-    _promise("2.1", "lookup is a one-hot row times E", "查表即独热行乘 E"),
+    _promise("2.1", "lookup is a one-hot row times E", "查表即 one-hot 行乘 E"),
     _promise("2.2", "a token at two places has two rows", "同一词元在两处有两行"),
     _promise("2.3", "E learns, and repeated tokens add up", "E 要训练，重复的词元梯度相加"),
     _promise("3.1", "parameters and what is computed from them", "参数与由参数算出的量"),
