@@ -9,6 +9,7 @@
 #   make page        build the page from web/ (needs Node 20 or newer)
 #   make book        the notes as one interactive file, build/book.html
 #   make wheel       sdist and wheel into dist/
+#   make release     what a release carries, into dist/: sdist, wheel, and the book, which needs no Python
 #   make clean       remove what was built; make clean-all removes .venv and node_modules too
 #
 # Everything goes into .venv, web/node_modules, build/ and dist/. One exception: as root on a machine with apt-get,
@@ -40,7 +41,7 @@ CHROMIUM ?= $(firstword $(wildcard /usr/bin/chromium /usr/bin/chromium-browser /
 # NumPy evaluates many small matrices: more than one BLAS thread only spins, and on a busy machine costs tenfold.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-full test-mutants test-all lint page page-if-node web-test browser book wheel clean clean-all
+.PHONY: help demo test test-full test-mutants test-all lint page page-if-node web-test browser book wheel release clean clean-all
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
@@ -150,6 +151,9 @@ book: $(DONE)/package page
 
 wheel: $(DONE)/dev page
 	$(BIN)/python -m build --no-isolation --outdir dist
+
+release: wheel
+	$(BIN)/glassformer book --out dist/book.html --force
 
 clean:
 	rm -rf build dist $(dir $(PAGE)) .pytest_cache .ruff_cache .hypothesis

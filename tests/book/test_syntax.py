@@ -138,9 +138,10 @@ def test_a_link_that_leads_nowhere_is_refused_where_it_stands(copied: Path, monk
         assert text.count("{see 9.4}") == 1
         line = text[: text.index("{see 9.4}")].count("\n") + 1 if lang == "en" else line
         path.write_text(text.replace("{see 9.4}", "{see 9.5}"), "utf-8")
-    names = ("effect", "linearity", "gradients", "prefixes", "teacher", "distribution", "cuts")
+    names = ("effect", "linearity", "gradients", "prefixes", "teacher", "distribution", "cuts", "shortcut", "kinds")
     reports = {name: Report(name, words("title", "标题"), "measured", ()) for name in names}
-    facts: dict[str, float] = dict.fromkeys(("p", "truth", "divergence", "entropy", "parameters"), 0.5)
+    ends = [f"{name}_{fact}" for name in ("marked", "tossed") for fact in ("loss", "lied_to")]
+    facts: dict[str, float] = dict.fromkeys(("p", "truth", "divergence", "entropy", "parameters", *ends), 0.5)
     monkeypatch.setattr(build, "template", lambda: "")
     with pytest.raises(ChapterError, match=r"a dead link to 9\.5") as refused:
         build_book(Library(facts=facts, reports=reports), chapters_of(copied))

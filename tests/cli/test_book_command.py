@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.book import build
+from glassformer.book import build, runs
 from glassformer.errors import UserError
 
 from .commands import quietly, run
@@ -72,7 +72,8 @@ def test_what_is_no_run_of_the_clinic_language_is_refused_and_nothing_is_written
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "book.html"
-    refused(run(capsys, "book", "--run", str(tmp_path / "none"), "--out", str(out)), "none")
+    none = run(capsys, "book", "--run", str(tmp_path / "none"), "--out", str(out))
+    refused(none, "no run folder", "none", "glassformer train clinic --out")
     other = tmp_path / "english"
     train = ("train", "clinic", "--lang", "en", "--out", str(other), "--steps", "2", *OF_CLINIC)
     assert quietly(*train) == 0
@@ -85,15 +86,21 @@ def test_what_is_no_run_of_the_clinic_language_is_refused_and_nothing_is_written
     assert not out.exists()
 
 
-def test_a_page_that_was_not_built_is_told_with_the_word_that_builds_it(
-    clinic_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_page_that_was_not_built_is_told_before_a_model_is_trained_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> str:
         raise UserError("The book's page has not been built.", "", "Run `make page`.")
 
+    def trained(*_: object, **__: object) -> None:
+        raise AssertionError("half a minute of training for a page that is not there")
+
     monkeypatch.setattr(build, "template", missing)
+    monkeypatch.setattr(runs, "library_with", trained)
     out = tmp_path / "book.html"
-    refused(run(capsys, "book", "--run", str(clinic_run), "--out", str(out)), "has not been built", "make page")
+    done = run(capsys, "book", "--out", str(out))
+    refused(done, "has not been built", "make page")
+    assert done.out == ""
     assert not out.exists()
 
 

@@ -95,7 +95,7 @@ def test_of_a_prompt_longer_than_the_context_the_end_is_read_and_that_is_said(
 
 def test_the_notes_are_in_chinese_when_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = run(capsys, "generate", str(folder), "--prompt", "ab", "--max-tokens", "2", "--lang", "zh")
-    assert "写满 2 个 Token 后结束" in outcome.err
+    assert "写满 2 个词元后结束" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -56,3 +58,14 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(in_wheel: se
 def test_the_wheel_stays_small(wheel: Path) -> None:
     # Two pages, each with the fonts of its formulas inside: that of a trace and that of the book.
     assert wheel.stat().st_size < 1_600_000
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")
+def test_a_release_is_sdist_and_wheel_and_beside_them_the_book_that_needs_no_python() -> None:
+    root = Path(__file__).resolve().parents[2]
+    told = subprocess.run(
+        ["make", "--dry-run", "--always-make", "release"],
+        cwd=root, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    built, book = told.index("-m build --no-isolation --outdir dist"), told.index("book --out dist/book.html")
+    assert built < book

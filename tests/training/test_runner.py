@@ -231,7 +231,9 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) ->
     (tmp_path / "notes.txt").write_text("precious")
     assert "not a finished run" in refusal(tmp_path).fact
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
-    assert "There is no run folder" in refusal(tmp_path / "nothing").fact
+    nothing = refusal(tmp_path / "nothing")
+    assert "There is no run folder" in nothing.fact
+    assert "glassformer train clinic --out" in nothing.next_step
     assert "is a file" in refusal(tmp_path / "notes.txt").fact
 
 

@@ -22,8 +22,6 @@ def _promise(id: str, en: str, zh: str, waits: Words | None = None) -> Promise:
 
 _ENCODERS = words("encoders and encoder-decoders of our own", "本项目自己的编码器与编码器—解码器")
 _TRAINED = words("experiments on larger trained models", "更大的已训练模型上的实验")
-_LEARNT = words("a shortcut that was really learnt in training", "一个真正在训练中学到的捷径")
-_MEMORY = words("a demonstration of external memory", "外部记忆的演示")
 
 PROMISES = (
     _promise(
@@ -33,7 +31,7 @@ PROMISES = (
     _promise("1.1", "a distribution over the whole vocabulary", "整个词表上的概率分布"),
     _promise("1.2", "one forward pass, two paths after it", "一次前向，其后两条路"),
     _promise("1.3", "one sentence, cut into seven tokens", "一句话，切成七个词元"),
-    _promise("2.1", "lookup is a one-hot row times E", "查表即独热行乘 E"),
+    _promise("2.1", "lookup is a one-hot row times E", "查表即 one-hot 行乘 E"),
     _promise("2.2", "a token at two places has two rows", "同一词元在两处有两行"),
     _promise("2.3", "E learns, and repeated tokens add up", "E 要训练，重复的词元梯度相加"),
     _promise("3.1", "parameters and what is computed from them", "参数与由参数算出的量"),
@@ -91,9 +89,9 @@ PROMISES = (
     _promise("13.1", "attention is not linear", "注意力不是线性映射"),
     _promise("13.2", "where useful meaning comes from", "有用的语义从哪里来", _TRAINED),
     _promise("13.3", "an attention map is no causal explanation", "注意力图不是因果解释"),
-    _promise("13.4", "shortcuts", "捷径", _LEARNT),
+    _promise("13.4", "shortcuts", "捷径"),
     _promise("14.1", "sixteen questions and where they are answered", "十六个问题与回答之处"),
-    _promise("14.2", "three kinds of learning", "三种“学习”", _MEMORY),
+    _promise("14.2", "three kinds of learning", "三种“学习”"),
     _promise("14.3", "exercises", "练习"),
     _promise("14.4", "sources and limits", "来源与范围"),
 )  # fmt: skip

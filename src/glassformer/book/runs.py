@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import torch
@@ -20,7 +21,9 @@ from ..tracing.probes import Report, aim_at, attention_effect, gradient_norms, l
 from ..tracing.probes.report import Note, Table, cell
 from ..training import LoadedRun, load_run, log_probabilities
 from .cuts import cuts
+from .learning import kinds
 from .library import Library
+from .shortcut import learned, shortcut
 
 GIVEN = 5
 """How many words of the fixed sentence stand before its symptom."""
@@ -53,10 +56,11 @@ def _library(path: Path) -> Library:
             "Train one: glassformer train clinic --out runs/clinic",
         )
     text = "".join(sentence("zh"))
+    marks = shortcut(learned(Fraction(1)), learned(Fraction(1, 2)))
     return Library(
         runs={"clinic": trace_run(path, text, witness_cells=0)},
-        facts=_facts(loaded, language),
-        reports=_reports(loaded, language),
+        facts={**_facts(loaded, language), **marks.values},
+        reports={**_reports(loaded, language), "shortcut": marks},
     )
 
 
@@ -94,6 +98,7 @@ def _reports(loaded: LoadedRun, language: Language) -> Mapping[str, Report]:
         "teacher": _teacher(loaded, ids),
         "distribution": _distribution(loaded, language, ids[:GIVEN]),
         "cuts": cuts(),
+        "kinds": kinds(loaded),
     }
 
 

@@ -23,11 +23,15 @@ def book_command(
 ) -> None:
     """Write the book: the notes as one interactive file that needs no network."""
     refuse_existing(out, force)
-    from ..book.build import build_book, chapters_of
+    from ..book import build
     from ..book.runs import library_with
     from ..tracing.file import write_whole
 
-    text = build_book(library_with(run, say=lambda line: write([line])), chapters_of(), lang=lang.value)
+    # What can be refused at once is refused before a model is trained.
+    build.template()
+    chapters = build.chapters_of()
+    library = library_with(run, say=lambda line: write([line]))
+    text = build.build_book(library, chapters, lang=lang.value)
     write_whole(out, text.encode("utf-8"), replace=force)
     write([f"{out}: {len(text.encode()) / 1e6:.1f} MB. Open it in a browser, offline."])
 

@@ -27,9 +27,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # --- the definitions ---------------------------------------------------------------------------------------------------
 
-SCORES = quantity("logits", r"\Lambda", "scores of the next token", "下一个 Token 的分数", Kind.INPUT, "logits[w]")
+SCORES = quantity("logits", r"\Lambda", "scores of the next token", "下一个词元的分数", Kind.INPUT, "logits[w]")
 TEMPERATURE = quantity("T", "T", "temperature", "温度", Kind.INPUT, "T")
-TOP_K = quantity("top_k", "k", "how many tokens may be kept", "最多保留多少个 Token", Kind.INPUT, "top_k")
+TOP_K = quantity("top_k", "k", "how many tokens may be kept", "最多保留多少个词元", Kind.INPUT, "top_k")
 TOP_P = quantity("top_p", "p_{\\min}", "how much probability is to be kept", "要保留多少概率", Kind.INPUT, "top_p")
 DRAW = quantity("u", "u", "uniform draw", "均匀随机数", Kind.INPUT, "u")
 
@@ -69,7 +69,7 @@ CUMULATED = quantity("P", "P", "cumulative sum", "累积和", Kind.INTERMEDIATE,
 P[w] = sum(p[v] for v in N if v <= w)
 """)  # fmt: skip
 
-CHOSEN = quantity("chosen", "c", "chosen token", "选中的 Token", Kind.INTERMEDIATE, """
+CHOSEN = quantity("chosen", "c", "chosen token", "选中的词元", Kind.INTERMEDIATE, """
 chosen = min(sum(1 if P[w] <= u else 0 for w in N), max(w for w in N if p[w] > 0))
 """)  # fmt: skip
 

@@ -25,7 +25,7 @@ from .dropout import Dropout, dropout_definitions
 from .segments import PACKED_POSITIONS, SEGMENTS, positions_in_segment
 from .shapes import Bool, Float, Int
 
-TOKENS = quantity("t", "t", "token ids", "Token 编号", Kind.INPUT, "t[i]")
+TOKENS = quantity("t", "t", "token ids", "词元编号", Kind.INPUT, "t[i]")
 POSITIONS = quantity("pos", r"\mathrm{pos}", "positions", "位置编号", Kind.INPUT, "pos[i]")
 TOKEN_TABLE = quantity("E", "E", "input embedding matrix", "输入嵌入矩阵", Kind.PARAMETER, "E[w,r]")
 POSITION_TABLE = quantity("P", "P", "position vectors", "位置向量", Kind.PARAMETER, "P[s,r]")

@@ -31,7 +31,7 @@ def check_tokens(tokens: Tensor, vocab_size: int, context: int) -> None:
             f"Give at most {context} tokens.",
         )
     if not torch.compiler.is_compiling():
-        _check_range("Token", tokens, torch.ones_like(tokens, dtype=torch.bool), vocab_size)
+        _check_range("Token id", tokens, torch.ones_like(tokens, dtype=torch.bool), vocab_size)
 
 
 def check_targets(tokens: Tensor, targets: Tensor, scored: Tensor | None, vocab_size: int) -> None:
@@ -55,7 +55,7 @@ def check_targets(tokens: Tensor, targets: Tensor, scored: Tensor | None, vocab_
         return
     if not scored.any():
         raise UserError("No position is scored.", "The loss is a mean over scored positions.", "Score at least one.")
-    _check_range("Target", targets, scored, vocab_size)
+    _check_range("Target id", targets, scored, vocab_size)
 
 
 def check_segments(tokens: Tensor, segments: Tensor, earlier: Tensor | None) -> None:
@@ -100,6 +100,6 @@ def _check_range(what: str, ids: Tensor, read: Tensor, vocab_size: int) -> None:
     if outside.any():
         row, position = outside.nonzero()[0].tolist()
         raise UserError(
-            f"{what} id {int(ids[row, position])} at [{row},{position}] is not in the vocabulary.",
+            f"{what} {int(ids[row, position])} at [{row},{position}] is not in the vocabulary.",
             f"Ids run from 0 to {vocab_size - 1}.",
         )

@@ -50,7 +50,7 @@ WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         ),
         "zh": MappingProxyType(
             {
-                "formula": "公式", "operands": "操作数", "operand": "操作数", "value": "值", "token": "Token",
+                "formula": "公式", "operands": "操作数", "operand": "操作数", "value": "值", "token": "词元",
                 "result": "结果", "recorded": "记录值", "difference": "相差", "witnesses": "三个见证",
                 "definition": "定义", "autograd": "自动微分", "central": "中心差分",
                 "not sampled": "此元素未抽样", "zero": "舍入误差内为零", "given": "已给定",

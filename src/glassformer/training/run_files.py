@@ -120,7 +120,8 @@ def require_folder(path: Path) -> None:
         fact = f"{name} is a file, not a run folder." if path.exists() else f"There is no run folder {name}."
     except (OSError, ValueError) as problem:
         raise UserError(f"{name} cannot be read.", f"{problem}.", "Check the path and its permissions.") from problem
-    raise UserError(fact, "", visible(did_you_mean(path.name, siblings), keep=""))
+    near = visible(did_you_mean(path.name, siblings), keep="")
+    raise UserError(fact, near, "Check the path, or train a run: glassformer train clinic --out runs/clinic")
 
 
 def lock(path: Path) -> int | None:

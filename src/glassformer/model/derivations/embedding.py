@@ -16,7 +16,7 @@ EMBEDDING_CHAINS: tuple[Chain, ...] = (
             Step(
                 "sum(X.grad[i,r]*(1 if t[i] == w else 0) for i in n)",
                 "a row of X copies the row of E that its token names, coordinate by coordinate",
-                "X 的一行逐坐标照抄其 Token 对应的 E 的那一行",
+                "X 的一行逐坐标照抄其词元对应的 E 的那一行",
             ),
             Step("", *_FILTER),
         ),

@@ -21,9 +21,9 @@ HERE = quantity("here", r"\mathrm{here}", "the prefix before a step", "这一步
 LONGER = quantity("longer", r"\mathrm{next}", "the prefix after it", "这一步之后的前缀", Kind.INPUT, "longer[i]")
 FIRST = quantity("first", r"\mathrm{first}", "the shortest prefix", "最短的前缀", Kind.INPUT, "first")
 LAST = quantity("last", r"\mathrm{last}", "the whole text", "整段文本", Kind.INPUT, "last")
-WHOLE = quantity("like", r"\mathcal{P}", "probability of the text, given its first token", "给定首个 Token 时文本的概率",
+WHOLE = quantity("like", r"\mathcal{P}", "probability of the text, given its first token", "给定首个词元时文本的概率",
                  Kind.PROBABILITY, "like = prefix[last]/prefix[first]")  # fmt: skip
-CONDITIONAL = quantity("cond", "c", "probability of a token, given all before it", "给定此前全部 Token 时一个 Token 的概率",
+CONDITIONAL = quantity("cond", "c", "probability of a token, given all before it", "给定此前全部词元时一个词元的概率",
                        Kind.PROBABILITY, "cond[i] = prefix[longer[i]]/prefix[here[i]]")  # fmt: skip
 ONE_HOT = quantity("onehot", "r", "target distribution", "目标分布", Kind.PROBABILITY, """
 onehot[i,w] = 1 if w == y[i] else 0
@@ -58,13 +58,13 @@ def _predicted(values: Mapping[str, Array], rng: np.random.Generator) -> Operand
 ONE_BY_ONE = Premise(
     "one by one",
     "each prefix is the one before and one token more",
-    "每个前缀都是前一个前缀再加一个 Token",
+    "每个前缀都是前一个前缀再加一个词元",
     _one_by_one,
 )
 PREDICTED = Premise(
     "predicted",
     "the model's probability of the target is that of the token, given all before it",
-    "模型给目标的概率就是给定此前全部 Token 时该 Token 的概率",
+    "模型给目标的概率就是给定此前全部词元时该词元的概率",
     _predicted,
 )
 
@@ -82,7 +82,7 @@ LIKELIHOOD = Lemma(
             "sum(-ln(prefix[longer[i]]) + ln(prefix[here[i]]) for i in n)",
             "one token after another: everything between the first and the last prefix cancels (no token is assumed to be "
             "independent of another)",
-            "逐个 Token 展开：首尾之间的各项全部抵消（不需要假设 Token 相互独立）",
+            "逐个词元展开：首尾之间的各项全部抵消（不需要假设词元相互独立）",
             ("one by one",),
         ),
         Step(
@@ -95,7 +95,7 @@ LIKELIHOOD = Lemma(
         Step(
             "sum(-sum(onehot[i,w]*ln(p[i,w]) for w in N) for i in n)",
             "cross-entropy with a target distribution that has everything on one token",
-            "目标分布全部集中在一个 Token 上时的交叉熵",
+            "目标分布全部集中在一个词元上时的交叉熵",
             ("onehot",),
         ),
     ),

@@ -20,7 +20,7 @@ from ..mask import ALLOWED
 
 READABLE = quantity(ALLOWED.name, ALLOWED.symbol, ALLOWED.en, ALLOWED.zh, Kind.INPUT, "allowed[i,j]")
 DEPENDS = quantity(
-    "dep", r"\delta^{(\ell)}", "whether a row depends on a token", "一行是否依赖某个 Token", Kind.INPUT, "dep[i,m]"
+    "dep", r"\delta^{(\ell)}", "whether a row depends on a token", "一行是否依赖某个词元", Kind.INPUT, "dep[i,m]"
 )
 NEXT = quantity(
     "dep_next", r"\delta^{(\ell+1)}", "the same one layer on", "下一层的同一问题", Kind.INTERMEDIATE,
@@ -48,7 +48,7 @@ def _lower(name: str) -> Premise:
         "dep": (
             "hypothesis",
             "in this layer no row depends on a later token",
-            "在这一层，没有任何一行依赖其后的 Token",
+            "在这一层，没有任何一行依赖其后的词元",
         ),
     }[name]
     return Premise(*said, impose)
@@ -63,7 +63,7 @@ BASE = Lemma(
         Step(
             "(1 if i == m else 0) if m > i else 0",
             "row i of the input is made of the token at i and of its position; asked for later tokens m > i only",
-            "输入的第 i 行只由位置 i 的 Token 及其位置决定；这里只问其后的 m > i",
+            "输入的第 i 行只由位置 i 的词元及其位置决定；这里只问其后的 m > i",
         ),
         Step("0", "a later position is another position", "其后的位置不是同一个位置"),
     ),
@@ -75,7 +75,7 @@ INDUCTION = Lemma(
         Step(
             "dep_next[i,m] if m > i else 0",
             "whether row i of the next layer depends on a later token m > i",
-            "下一层的第 i 行是否依赖其后的 Token m > i",
+            "下一层的第 i 行是否依赖其后的词元 m > i",
         ),
         Step(
             "(1 if dep[i,m] + sum(allowed[i,j]*dep[j,m] for j in n_k) > 0 else 0) if m > i else 0",
@@ -93,7 +93,7 @@ INDUCTION = Lemma(
             "0",
             "row i and every j ≤ i depend, by hypothesis, on tokens up to i only, and m is later: nothing is left. "
             "With the first layer this holds for every layer",
-            "由归纳假设，第 i 行与每个 j ≤ i 只依赖到 i 为止的 Token，而 m 更靠后：什么也不剩。连同第一层，对每一层都成立",
+            "由归纳假设，第 i 行与每个 j ≤ i 只依赖到 i 为止的词元，而 m 更靠后：什么也不剩。连同第一层，对每一层都成立",
             ("hypothesis",),
         ),
     ),

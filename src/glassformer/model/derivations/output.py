@@ -47,11 +47,11 @@ CONFIDENTLY_WRONG = Chain(
             "p is the softmax of the logits and sums to 1: at the target its gradient is minus all that the other tokens "
             "hold, near -1 when one of them holds nearly everything. The factor p(1 - p) of softmax is gone: the "
             "logarithm has divided by p",
-            "p 是词表分数的 Softmax，总和为 1：目标处的梯度是其他 Token 概率之和的相反数，某个错误 Token 几乎占满时接近 −1。"
+            "p 是词表分数的 Softmax，总和为 1：目标处的梯度是其他词元概率之和的相反数，某个错误词元几乎占满时接近 −1。"
             "Softmax 的因子 p(1 − p) 已不在：对数除掉了 p",
             ("p",),
         ),
-        Step("", "what the others hold is 1 - p of the target", "其他 Token 的概率之和是 1 减目标概率", ("p",)),
+        Step("", "what the others hold is 1 - p of the target", "其他词元的概率之和是 1 减目标概率", ("p",)),
     ),
 )  # fmt: skip
 
@@ -62,7 +62,7 @@ OUTPUT_LAYER = (
             Step(
                 "sum(logits.grad[i,w]*sum(X[i,q]*(1 if q == r else 0) for q in d) for i in n)",
                 "column w of U makes the score of token w, in every row",
-                "U 的第 w 列在每一行产生 Token w 的分数",
+                "U 的第 w 列在每一行产生词元 w 的分数",
             ),
             Step("", *ONE_COORDINATE),
         ),
@@ -80,7 +80,7 @@ OUTPUT_LAYER = (
     ),
     Chain(
         "output-bias", "gradient of the vocabulary bias", "词表偏置的梯度", "10.4", (LOGITS,), "b_U",
-        (Step("", "the bias of token w is added to its score in every row", "Token w 的偏置加到每一行它的分数上"),),
+        (Step("", "the bias of token w is added to its score in every row", "词元 w 的偏置加到每一行它的分数上"),),
     ),
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ class ActivationPatching:
     def report(self) -> Report:
         """One row per position, one column per stream."""
         columns = (
-            same("j"), words("token", "Token"), words("other token", "另一段的 Token"),
+            same("j"), words("token", "词元"), words("other token", "另一段的词元"),
             *({"en": id, "zh": id} for id in self.ids),
         )  # fmt: skip
         rows = (

@@ -133,7 +133,7 @@ class AttentionEffect:
 
 
 _PARTS = ("cells", "direct", "everywhere", "heads", "blocks")
-_J, _TOKEN = same("j"), words("token", "Token")
+_J, _TOKEN = same("j"), words("token", "词元")
 _HEAD, _LAYER = words("head", "头"), words("layer", "层")
 _NOTES = (
     Note("definition", words(

@@ -61,7 +61,7 @@ class PatchedRun:
             for w in map(int, order)
         )  # fmt: skip
         columns = (
-            words("token", "Token"), words("logit before", "原分数"), words("patched", "替换后"), words("change", "变化"),
+            words("token", "词元"), words("logit before", "原分数"), words("patched", "替换后"), words("change", "变化"),
             words("p before", "原概率"), words("p patched", "替换后概率"),
         )  # fmt: skip
         names = (self.reading.program.quantities[id].quantity for id in self.patched)

@@ -50,7 +50,7 @@ class SameToken:
             "hidden_distance": self.hidden_distance, "relative": self.relative, "cosine": self.cosine,
             "probability_distance": self.probability_distance, "streams": streams(first.model.config),
         }  # fmt: skip
-        title = words("The same token under two prefixes", "同一 Token 在两种前文之下")
+        title = words("The same token under two prefixes", "同一词元在两种前文之下")
         tables = (self._distances(), *(self._coefficients(which) for which in (0, 1)))
         return Report("prefixes", title, first.provenance, tables, notes, asked, values)
 
@@ -65,16 +65,16 @@ class SameToken:
             measures = (cell(x[s]) for x in (self.hidden_distance, self.relative, self.cosine))
             rows.append((ids[s], *measures, heads))
         rows.append(("head.p", cell(self.probability_distance), None, None, ""))
-        title = words("Rows of the token, first text against second", "该 Token 的行：第一段文字与第二段")
+        title = words("Rows of the token, first text against second", "该词元的行：第一段文字与第二段")
         return Table(title, columns, tuple(rows), self.readings[0].provenance)
 
     def _coefficients(self, which: int) -> Table:
         reading, A = self.readings[which], self.coefficients[which]
-        columns = (same("j"), words("token", "Token"), *(
+        columns = (same("j"), words("token", "词元"), *(
             same(f"A^({h}) l={layer}") for layer in range(len(A)) for h in range(A.shape[1])
         ))  # fmt: skip
         rows = ((j, reading.text(j), *map(cell, A[:, :, j].ravel())) for j in range(reading.n))
-        title = words(f"What the token reads in text {which + 1}", f"该 Token 在第 {which + 1} 段文字中所读")
+        title = words(f"What the token reads in text {which + 1}", f"该词元在第 {which + 1} 段文字中所读")
         return Table(title, columns, tuple(rows), reading.provenance, (0,))
 
 
@@ -84,7 +84,7 @@ _MEANING = Note("example", words(
 ))  # fmt: skip
 _POSITIONS = Note("example", words(
     "The token stands at different positions in the two texts, so position is part of the difference.",
-    "该 Token 在两段文字中的位置不同，差别中也含位置的作用。",
+    "该词元在两段文字中的位置不同，差别中也含位置的作用。",
 ))  # fmt: skip
 
 
