@@ -9,14 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.laws import Report, Verdict, check_subject
+from glassformer.laws.bench import Bench
 from glassformer.laws.probes.flags import without_dropout
 from glassformer.laws.probes.position_tables import closed_slopes
 from glassformer.laws.runs import Claim, cells, once, row_by_row
-from glassformer.laws.subjects.base import Kind
+from glassformer.laws.subjects.base import Continued, Kind
 from glassformer.laws.subjects.layers import changed, heard
 from glassformer.laws.subjects.module import CallableSubject
+from glassformer.laws.verdict import NotSupported
 
-from .test_forward import OWN, violated
+from .mutants_forward import DECODER
+from .test_forward import OWN, subject_of, violated
 
 V, D = 30, 16
 
@@ -218,3 +221,91 @@ class Opposite(Slots):
 
 def test_a_mask_of_another_meaning_is_not_taken_for_ours() -> None:
     assert not violated(_checked(Opposite(), "padding", "masked-rows"))
+
+
+SINGLE_NORM = (
+    "return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight",
+    "return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype) * self.weight",
+)
+
+
+@pytest.mark.parametrize("norm", [(None, ""), SINGLE_NORM])
+def test_a_part_that_always_computes_in_single_precision_sets_no_bound_that_nothing_breaks(
+    norm: tuple[str | None, str],
+) -> None:
+    bench = Bench(subject_of(DECODER, {"positions": "learned"}, *norm), torch.float64)
+    assert bench.single_tolerance < 0.1
+
+
+def test_restarted_positions_isolate_nothing_by_the_rounding_of_a_norm_in_single_precision() -> None:
+    result = check_subject(subject_of(DECODER, {"positions": "learned"}, *SINGLE_NORM), only=["packing.positions"])
+    assert result["packing.positions"].verdict is Verdict.NOT_SUPPORTED
+
+
+class Apart(Parts):
+    """No token reads another, and its own positions begin at 2."""
+
+    def forward(self, ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        at = torch.arange(ids.shape[1])[None] + 2 if position_ids is None else position_ids
+        return self.head(self.embed(ids) + self.place(at))
+
+
+def test_documents_that_do_not_read_each_other_are_not_kept_apart_by_anything() -> None:
+    result = _checked(Apart(), "packing.positions")["packing.positions"]
+    assert result.verdict is Verdict.NOT_SUPPORTED
+    assert "nothing to keep apart" in (result.reason or {"en": ""})["en"]
+
+
+class Mixer(nn.Module):
+    """Reads the last ``kernel`` tokens through a convolution, or adds up the last ``window``."""
+
+    def __init__(self, *, kernel: int | None = None, window: int = 0) -> None:
+        super().__init__()
+        self.window = window
+        self.conv = nn.Conv1d(D, D, kernel, padding=kernel - 1) if kernel is not None else None
+        self.map = nn.Linear(D, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        if self.conv is not None:
+            return x + self.conv(x.transpose(1, 2))[..., :n].transpose(1, 2)
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        return x + ((distance >= 0) & (distance < self.window)).to(x.dtype) @ self.map(x)
+
+
+class Mixed(Parts):
+    """A short convolution beside a window, in any order of lengths."""
+
+    def __init__(self, kernel: int, window: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Mixer(kernel=kernel), Mixer(window=window)])
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+@pytest.mark.parametrize(("kernel", "window", "verdict"), [(7, 5, "holds"), (3, 5, "holds"), (7, 6, "violated")])
+def test_a_short_convolution_is_not_taken_for_the_window(kernel: int, window: int, verdict: str) -> None:
+    torch.manual_seed(0)
+    subject = CallableSubject(Mixed(kernel, window), vocab_size=V, context=32, window=5)
+    assert check_subject(subject, only=["window.forward"])["window.forward"].verdict == verdict
+
+
+class Prompted(CallableSubject):
+    """Keeps the prompts that its loop is given."""
+
+    def continued(self, module: nn.Module, ids: Tensor, count: int, mask: Tensor | None = None) -> Continued:
+        assert mask is not None
+        self.at_pads = ids[mask == 0].tolist()
+        raise NotSupported("no loop", "没有循环")
+
+
+def test_pads_of_prompts_have_the_id_by_which_a_model_without_a_mask_knows_them() -> None:
+    torch.manual_seed(0)
+    subject = Prompted(Slots(), vocab_size=V, context=32)
+    subject.facts.pad = 7
+    check_subject(subject, only=["generate.padded"])
+    assert set(subject.at_pads) == {7}

@@ -50,6 +50,15 @@ LIMITS: Sequence[Limit] = (
         ),
     ),
     Limit(
+        r"transformers\.models\.recurrent_gemma\..*", r"positions\.shift",
+        words(
+            "RecurrentGemma takes position 0 as the begin of a document and does not damp what is read there "
+            "(modeling_recurrent_gemma.py, _rnn_scan: “reset: Indicator of document boundaries”)",
+            "RecurrentGemma 把位置 0 当作文档开头，此处的输入不作衰减"
+            "（modeling_recurrent_gemma.py，_rnn_scan：“reset: Indicator of document boundaries”）",
+        ),
+    ),
+    Limit(
         r"transformers\.models\.jetmoe\..*", r"heads\.groups",
         words(
             "JetMoE's query heads are experts chosen per token; keys are repeated once for each of them, in that order "

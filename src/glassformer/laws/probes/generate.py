@@ -90,6 +90,8 @@ def _written(bench: Bench, lengths: Sequence[int]) -> Finding:
     ids, mask = bench.texts(len(lengths), width, seed=5), torch.ones(len(lengths), width, dtype=torch.int64)
     for row, n in enumerate(lengths):
         mask[row, : width - n] = 0
+        # A pad's own id: loops and models that are given no mask know pads by it.
+        ids[row, : width - n] = bench.subject.facts.pad or 0
     padded = bool((mask == 0).any())
     source = None
     with bench.mode(Run(calls=(Inputs(ids=ids),))):

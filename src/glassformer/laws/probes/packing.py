@@ -11,7 +11,7 @@ from torch import Tensor
 from ...bilingual import words
 from ..bench import Bench, causal_only
 from ..law import Law, Probe
-from ..runs import Claim, Inputs, Run, block, once
+from ..runs import Cells, Claim, Inputs, Run, block, once
 from ..subjects.base import Offer
 from ..verdict import Finding, NotSupported
 from .documents import need_documents
@@ -60,6 +60,11 @@ def isolating(bench: Bench) -> None:
     to: there the first document moves the logits of the next whatever else is given, and packing needs something else.
     """
     bench.need(Offer.POSITIONS)
+    if not bench.known("documents in a row read each other", lambda: _read_each_other(bench)):
+        raise NotSupported(
+            "a document does not move the next one in a plain call either: there is nothing to keep apart",
+            "普通调用中前一文档也不影响后一文档：没有什么需要隔开",
+        )
     if not bench.known("restarts keep documents apart", lambda: _apart_in_one_way(bench)):
         raise NotSupported(
             "restarted positions do not keep documents apart, and nothing says that they should",
@@ -67,12 +72,23 @@ def isolating(bench: Bench) -> None:
         )
 
 
-def _apart_in_one_way(bench: Bench) -> bool:
+def _first_changed(bench: Bench) -> tuple[Tensor, Tensor, Cells]:
+    """Documents in a row ``(1, n)``, the same with another first document, and the places behind it."""
     lengths = cut(bench)
     ids = bench.texts(1, seed=51)
     changed = ids.clone()
     changed[:, : lengths[0]] = bench.other(ids)[:, : lengths[0]]
-    behind = block([0], range(lengths[0], sum(lengths)))
+    return ids, changed, block([0], range(lengths[0], sum(lengths)))
+
+
+def _read_each_other(bench: Bench) -> bool:
+    ids, changed, behind = _first_changed(bench)
+    return bench.test([Claim(left=once(ids), right=once(changed), left_at=behind, differ=True)]).kept
+
+
+def _apart_in_one_way(bench: Bench) -> bool:
+    lengths = cut(bench)
+    ids, changed, behind = _first_changed(bench)
 
     def apart(**told: Any) -> bool:
         left, right = (once(x, positions=restarted(lengths), **told) for x in (ids, changed))

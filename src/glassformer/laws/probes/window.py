@@ -68,11 +68,17 @@ def width(read: Tensor) -> int | None:
     return widest if torch.equal(read, (distance >= 0) & (distance < widest)) else None
 
 
+def convolved(layer: nn.Module) -> frozenset[int]:
+    """How many of the last tokens convolutions alone let ``layer`` read: each by itself, or one after another."""
+    kernels = [int(part.kernel_size[0]) for part in layer.modules() if isinstance(part, nn.Conv1d)]
+    return frozenset({*kernels, 1 + sum(kernel - 1 for kernel in kernels)} if kernels else ())
+
+
 def forward(bench: Bench) -> Finding:
     """Each layer by itself: what it is given at one position is changed, and which outputs move is seen.
 
     A layer may have no window beside others that have one. One that reads neither the last tokens nor all (chunks, sinks,
-    recurrences) is left out.
+    recurrences) is left out, and one that reads what its convolution is as wide as.
     """
     window = window_of(bench)
     n = _length(bench, window, 3)
@@ -92,7 +98,7 @@ def forward(bench: Bench) -> Finding:
         if output is None or output.shape[:2] != (n, n):
             raise NotSupported("a layer was not called on the whole text", "有的层没有在整段文本上被调用")
         reach = width(reads(bench, ids, layer, output))
-        if reach is not None:
+        if reach is not None and (reach == window or reach not in convolved(layer)):
             found[name] = reach
     limited = {name: reach for name, reach in found.items() if reach < n}
     if not limited and len(found) < len(blocks):
