@@ -125,7 +125,7 @@ class Resolver:
         else:
             shown = f"{value:.{int(d.options.get('digits', '6'))}f}".rstrip("0").rstrip(".") or "0"
         origin = f'data-from="{html.escape(source)}" data-name="{html.escape(path)}"'
-        return f'<data class="num" value="{value!r}" {origin}>{shown}</data>'
+        return f'<data class="num" value="{value!r}" {origin}>{shown.replace("-", "−")}</data>'
 
     def _symbol(self, d: Directive) -> str:
         (path,) = self._words(d, 1, "{sym NAME}: a quantity of the decoder")

@@ -1,7 +1,7 @@
 /** A worked example: its numbers, sliders and curves, with or without a pencil. */
 import { useMemo, useRef } from "preact/hooks";
 import { editCell, resetEdits } from "../state/actions.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import { cellName, cellTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
 import { Axes, GROUND, VIEW_BOX, frameOf, pathOf } from "../views/chart.tsx";
@@ -24,6 +24,7 @@ function SliderRow({ slider }: { slider: Slider }) {
   const cell = cellAt(session.engine, slider);
   const value = session.engine.value(cell.key)[cell.flat];
   const { low, high, step } = slider;
+  const told = short(value + countedFrom(session, cell.key), 4);
   return (
     <label class="slider">
       <span class="slider-name">
@@ -37,7 +38,7 @@ function SliderRow({ slider }: { slider: Slider }) {
         step="any"
         value={value}
         aria-label={say("slide", { name: cellName(session, cell) })}
-        aria-valuetext={short(value, 4)}
+        aria-valuetext={told}
         onInput={(event) => {
           const moved = low + Math.round((Number(event.currentTarget.value) - low) / step) * step;
           editCell(session, cell.key, cell.flat, Number(moved.toPrecision(12)));
@@ -50,7 +51,7 @@ function SliderRow({ slider }: { slider: Slider }) {
           editCell(session, cell.key, cell.flat, Number(moved.toPrecision(12)));
         }}
       />
-      <output class="digits">{short(value, 4)}</output>
+      <output class="digits">{told}</output>
     </label>
   );
 }

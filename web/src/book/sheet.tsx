@@ -5,7 +5,7 @@ import type { Bilingual } from "../data/types.ts";
 import { goBack } from "../state/actions.ts";
 import { MarksContext, marksOf } from "../state/marks.ts";
 import { tryToExplain } from "../state/readers.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
 import { Arithmetic } from "../views/arithmetic.tsx";
@@ -104,7 +104,7 @@ function Told({ before }: { before: ComponentChildren }) {
           ←
         </button>
         <span class="told-name">
-          <Tex tex={explained.tex} /> = <b class="digits">{short(explained.value, 6)}</b>
+          <Tex tex={explained.tex} /> = <b class="digits">{short(explained.value + countedFrom(session, explained.key), 6)}</b>
         </span>
         <button type="button" class="quiet-button" onClick={() => session.store.set({ selected: null, past: [] })}>
           {say("closeArithmetic")}
