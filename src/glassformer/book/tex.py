@@ -27,7 +27,9 @@ def with_symbols(text: str) -> str:
 
 def decimal(x: float) -> str:
     """A measured number for a column: as many decimals as its neighbours, a power of ten where they would show none."""
-    if x and (abs(x) < 0.5 * 10**-_DECIMALS or abs(x) >= 1e6):
+    if x == int(x) and abs(x) < 1e6:
+        return _minus(str(int(x)))
+    if abs(x) < 0.5 * 10**-_DECIMALS or abs(x) >= 1e6:
         digits, _, exponent = f"{x:.1e}".partition("e")
         return f"{_minus(digits)}·10<sup>{_minus(str(int(exponent)))}</sup>"
     return _minus(f"{x:.{_DECIMALS}f}")

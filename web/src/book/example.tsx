@@ -16,6 +16,7 @@ import { usePaper, type Paper } from "./paper.ts";
 import { SaveFigure } from "./save.tsx";
 import { Desk, Sheet } from "./sheet.tsx";
 import { useBook, useBookSpeech, useBookState } from "./state.ts";
+import { Told } from "./symbols.tsx";
 
 function SliderRow({ slider }: { slider: Slider }) {
   const session = useSession();
@@ -56,9 +57,19 @@ function SliderRow({ slider }: { slider: Slider }) {
   );
 }
 
-/** `s_1` as a line of text can have it: `s₁`. */
-function lowered(name: string): string {
-  return name.replace(/_(\d+)/g, (_, digits: string) => digits.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)]));
+/** `d_k` along an axis, where no formula can stand: the subscript smaller and lower. */
+function Lowered({ name }: { name: string }) {
+  const [letter, ...low] = name.split("_");
+  return (
+    <>
+      {letter}
+      {low.length > 0 && (
+        <tspan dy="4" font-size="11">
+          {low.join("_")}
+        </tspan>
+      )}
+    </>
+  );
 }
 
 function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
@@ -80,11 +91,11 @@ function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
   return (
     <figure class="curve-figure">
       <figcaption>
-        <span>{pick(curve.title)}</span>
+        <span><Told text={pick(curve.title)} /></span>
         <SaveFigure name={`${example.id}-${curve.slider + 1}`} place={() => place.current} />
       </figcaption>
       <svg ref={place} class="curve" viewBox={VIEW_BOX} role="img" aria-label={pick(curve.title)}>
-        <Axes frame={frame} across={lowered(cellName(session, moved))} up="" />
+        <Axes frame={frame} across={<Lowered name={cellName(session, moved)} />} up="" />
         <line class="now-line" x1={frame.x(now)} x2={frame.x(now)} y1={frame.y(frame.up[1])} y2={GROUND} />
         {cells.map((cell, k) => (
           <g key={`${cell.key}:${cell.flat}`} class={`line-${k % 4}`}>
@@ -146,7 +157,7 @@ function ExampleBody({ example }: { example: Example }) {
   return (
     <>
       <header class="live-head">
-        <h3>{pick(example.title)}</h3>
+        <h3><Told text={pick(example.title)} /></h3>
         <span class="live-tools">
           <label class="check">
             <input

@@ -17,6 +17,7 @@ import { AnswerField, InputField } from "./fields.tsx";
 import type { Paper } from "./paper.ts";
 import { SaveMenu } from "./save.tsx";
 import { useBookSpeech } from "./state.ts";
+import { Told as Name } from "./symbols.tsx";
 
 /** A matrix of inputs. */
 function Inputs({ id }: { id: string }) {
@@ -70,7 +71,7 @@ function Quantity({ keyName, note, paper, editable }: QuantityProps) {
     <figure class={`quantity k-${kind}`} data-quantity={keyName}>
       <figcaption>
         <span class="quantity-name">
-          <Tex tex={tensorTex(session, id, face)} /> <span>{pick(quantity)}</span>
+          <Tex tex={tensorTex(session, id, face)} /> <span><Name text={pick(quantity)} /></span>
         </span>
         {!hidden && <SaveMenu keyName={keyName} />}
       </figcaption>
@@ -82,7 +83,7 @@ function Quantity({ keyName, note, paper, editable }: QuantityProps) {
       ) : (
         <Matrix keyName={keyName} />
       )}
-      {note && <p class="quantity-note">{pick(note)}</p>}
+      {note && <p class="quantity-note"><Name text={pick(note)} /></p>}
     </figure>
   );
 }
