@@ -158,7 +158,8 @@ def _box(at: tuple[int, int], program: Program, id: str, lang: str) -> str:
     placed = program.quantities[id]
     x, y = at
     style = "parameter" if placed.quantity.kind is Kind.PARAMETER else "quantity"
-    name = _scripted(plain_symbol(style_of(program).name(id)))
+    latex = style_of(program).name(id).replace(r"\mathcal{L}", "ℒ")
+    name = _scripted(plain_symbol(latex))
     word = html.escape(placed.quantity.zh if lang == "zh" else placed.quantity.en)
     middle = x + _BOX // 2
     rect = f'<rect class="{style}" x="{x}" y="{y}" width="{_BOX}" height="{_HIGH}" rx="7"/>'

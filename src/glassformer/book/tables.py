@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
-from .coverage import PROMISES
 from ..bilingual import Words, words
 from ..notation import Kind
 from ..notation.symbols import name_latex
+from .coverage import PROMISES
 from .library import Library
 from .questions import QUESTIONS
 from .sources import SOURCES

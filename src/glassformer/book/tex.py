@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-_SYMBOL = re.compile(r"(√?)(?<![\w\\])([A-Za-z])_([A-Za-z]{1,3}|\d)(?![\w.])")
+_SYMBOL = re.compile(r"(√?)(?<![\w\\])([A-Za-z])_([A-Za-z]{1,3}|\d)(?!\w|\.\w)")
 _DECIMALS = 4
 
 

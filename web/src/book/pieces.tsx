@@ -40,7 +40,7 @@ function Source({ tex, close }: { tex: string; close: () => void }) {
 
 /** The source with a little more room where the eye needs it; what is copied stays the source. */
 function spaced(tex: string): string {
-  const apart = tex.replace(/\\mathbf\{1\} ?(?=\\mathrm)/g, "\\mathbf{1}\\,");
+  const apart = tex.replace(/\\mathbf ?\{?1\}? ?(?=\\mathrm)/g, "\\mathbf{1}\\,");
   return apart.replace(/\\begin\{cases\}.*?\\end\{cases\}/gs, (cases) =>
     cases.includes("\\frac") || cases.includes("\\sum") ? cases.replaceAll(" \\\\ ", " \\\\[1em] ") : cases,
   );

@@ -1,7 +1,7 @@
 /** Plain texts in which a letter with a subscript (`W_Q`, `d_k`) is drawn as the symbol that it names. */
 import { Prose } from "../views/prose.tsx";
 
-const SYMBOL = /(√?)(?<![\w\\])([A-Za-z])_([A-Za-z]{1,3}|\d)(?![\w.])/g;
+const SYMBOL = /(√?)(?<![\w\\])([A-Za-z])_([A-Za-z]{1,3}|\d)(?!\w|\.\w)/g;
 
 /** The text with its symbols between dollar signs; what stands between dollar signs already is left as it is. */
 export function withSymbols(text: string): string {
