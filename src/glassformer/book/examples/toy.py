@@ -20,7 +20,9 @@ SECOND_ROW = Example(
             quantity("x", "x", "the row itself", "这一行自己", Kind.INPUT, "x[r]"),
             quantity("U", "U", "vocabulary output matrix", "词表输出矩阵", Kind.PARAMETER, "U[r,w]"),
             quantity("y", "y", "id of the target", "目标编号", Kind.INPUT, "y"),
-            quantity("power", "e^{s}", "powers of the scores", "分数的指数", Kind.INTERMEDIATE, "power[j] = exp(S[j])"),
+            # A power by itself, which a softmax never is: large scores would overflow. Here they are small.
+            quantity("euler", "e", "Euler's number", "自然常数", Kind.INPUT, "euler"),
+            quantity("power", "e^{s}", "powers of the scores", "分数的指数", Kind.INTERMEDIATE, "power[j] = euler**S[j]"),
             quantity("powers", r"\Sigma_s", "their sum", "它们的和", Kind.INTERMEDIATE, """
             powers = sum(power[j] for j in n_k)
             """),
@@ -32,7 +34,7 @@ SECOND_ROW = Example(
             quantity("logits", r"\ell", "scores of the vocabulary", "词表分数", Kind.INTERMEDIATE, """
             logits[w] = sum(hidden[r]*U[r,w] for r in d)
             """),
-            quantity("chance", r"e^{\ell}", "their powers", "它们的指数", Kind.INTERMEDIATE, "chance[w] = exp(logits[w])"),
+            quantity("chance", r"e^{\ell}", "their powers", "它们的指数", Kind.INTERMEDIATE, "chance[w] = euler**logits[w]"),
             quantity("chances", r"\Sigma_\ell", "sum of the powers", "指数之和", Kind.INTERMEDIATE, """
             chances = sum(chance[w] for w in N)
             """),
@@ -61,7 +63,7 @@ SECOND_ROW = Example(
     ),
     inputs={
         "ex.S": np.array([1, 0]), "ex.V": np.eye(2), "ex.W_O": np.eye(2), "ex.x": np.array([0, 1]),
-        "ex.U": np.array([[1, 0, -1], [0, 1, 0]]), "ex.y": np.array(2),
+        "ex.U": np.array([[1, 0, -1], [0, 1, 0]]), "ex.y": np.array(2), "ex.euler": np.array(np.e),
     },
     show=(
         "ex.S", "ex.V", "ex.W_O", "ex.x", "ex.U", "ex.y", "ex.power", "ex.powers", "ex.A", "ex.Z", "ex.hidden", "ex.logits",
