@@ -1,4 +1,4 @@
-"""Every worked example, every exercise and every run of the whole book, worked through in a browser: its numbers are Python's."""
+"""Every worked example, exercise and run of the whole book, worked through in a browser: its numbers are Python's."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from glassformer.book.build import build_book, chapters_of
 from glassformer.book.figures import figures
 from glassformer.book.library import Library
 from glassformer.book.reports import report_html
-from glassformer.book.resolve import FIGURES, TABLES
+from glassformer.book.resolve import FIGURES, TABLES, Resolver
+from glassformer.book.syntax import Prose, Where
 from glassformer.book.tables import tables
 from glassformer.errors import UserError
 from glassformer.tracing.probes import Report
@@ -152,3 +153,10 @@ def test_a_run_is_numbers_alone(book: str) -> None:
     assert tensors["loss.scored"]["data"] == [0, 1]
     kinds = {type(x) for tensor in tensors.values() for x in tensor["data"]}
     assert kinds <= {int, float, str}
+
+
+def test_no_line_ends_between_a_formula_and_the_mark_after_it() -> None:
+    made = Resolver(Library(), {}).prose(Prose("（$x$）；{sym attn.A}，see $y$ too.", Where("a.md", 1)))
+    assert made.count('class="keep"') == 2
+    assert re.search(r'<span class="keep">（<span class="tex" data-tex="x"></span>）；</span>', made)
+    assert '<span class="tex" data-tex="y"></span> too' in made
