@@ -14,7 +14,9 @@ from glassformer.book.build import build_book, chapters_of
 from glassformer.book.figures import figures
 from glassformer.book.library import Library
 from glassformer.book.reports import report_html
-from glassformer.book.resolve import FIGURES, TABLES
+from glassformer.book.resolve import FIGURES, TABLES, Resolver
+from glassformer.book.syntax import Prose, Where
+from glassformer.book.tables import tables
 from glassformer.errors import UserError
 from glassformer.tracing.probes import Report
 from glassformer.tracing.probes.report import Table
@@ -88,7 +90,7 @@ def test_a_report_is_the_same_numbers_in_both_languages() -> None:
     report = Report("x", words("title", "标题"), "measured", (table,))
     assert "<td>yes</td>" in report_html(report, "en")
     assert "<td>是</td>" in report_html(report, "zh")
-    assert all('<td class="number">1.5</td>' in report_html(report, lang) for lang in ("en", "zh"))
+    assert all('<td class="number">1.5000</td>' in report_html(report, lang) for lang in ("en", "zh"))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -119,3 +121,46 @@ def test_a_cover_that_is_no_promise_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(build, "PROMISES", build.PROMISES[:-1])
     with pytest.raises(UserError, match=r"covers 14\.4, which is no promise"):
         build_book(Library(facts=FACTS, reports=REPORTS_OF_NOTHING), chapters_of())
+
+
+def test_a_table_of_a_report_counts_heads_from_1_and_writes_symbols_and_powers_of_ten() -> None:
+    columns = (same("stream"), same("A^(0) l=1"), words("share under W_Q", "W_Q 之下的份额"))
+    table = Table(words("t", "表"), columns, (("blocks.0.X", 3.2e-5, -0.25), ("embed.X", 0.0, 1.0)), "measured")
+    shown = report_html(Report("x", words("title", "标题"), "measured", (table,)), "zh")
+    assert 'data-tex="A^{(1)}"></span><br><small>第 2 层</small>' in shown
+    assert 'data-tex="X^{(1)}"' in shown
+    assert 'data-tex="W_Q"' in shown
+    assert '<td class="number">3.2·10<sup>−5</sup></td><td class="number">−0.2500</td>' in shown
+    assert '<td class="number">0</td><td class="number">1</td>' in shown
+
+
+def test_a_long_table_of_a_report_folds_what_comes_after_its_first_rows() -> None:
+    rows = tuple((f"row {k}", float(k)) for k in range(20))
+    table = Table(words("t", "表"), (same("name"), same("x")), rows, "measured")
+    shown = report_html(Report("x", words("title", "标题"), "measured", (table,)), "en")
+    seen, folded = shown.split("<details>")
+    assert [part.count("<td>row ") for part in (seen, folded)] == [8, 12]
+    assert "<summary>12 more rows</summary>" in folded
+
+
+def test_a_glossary_in_chinese_has_no_english_kinds_and_no_raw_dimensions() -> None:
+    glossary = tables(Library(), {}, "zh")["glossary"]
+    assert not re.search(r">(input|parameter|intermediate|constant)<", glossary)
+    assert "d_k<" not in glossary
+
+
+def test_a_run_is_numbers_alone(book: str) -> None:
+    """A mark that is `true` is no number, and the page would score rows that the model does not."""
+    block = re.search(r'<script type="application/json" id="book-data">(.*?)</script>', book, re.DOTALL)
+    assert block is not None
+    tensors = json.loads(block[1])["runs"]["toy24"]["tensors"]
+    assert tensors["loss.scored"]["data"] == [0, 1]
+    kinds = {type(x) for tensor in tensors.values() for x in tensor["data"]}
+    assert kinds <= {int, float, str}
+
+
+def test_no_line_ends_between_a_formula_and_the_mark_after_it() -> None:
+    made = Resolver(Library(), {}).prose(Prose("（$x$）；{sym attn.A}，see $y$ too.", Where("a.md", 1)))
+    assert made.count('class="keep"') == 2
+    assert re.search(r'<span class="keep">（<span class="tex" data-tex="x"></span>）；</span>', made)
+    assert '<span class="tex" data-tex="y"></span> too' in made

@@ -54,7 +54,14 @@ def test_the_printed_answers_belong_to_the_printed_numbers(lang: str, seed: int)
     power, (target,) = matrices(asked)
     p, gradient = matrices(answers)
     np.testing.assert_allclose(p, np.array(power) / sum(power), atol=5e-5)
-    np.testing.assert_allclose(gradient, np.array(power) / sum(power) - np.eye(4)[int(target)], atol=5e-5)
+    np.testing.assert_allclose(gradient, np.array(power) / sum(power) - np.eye(4)[int(target) - 1], atol=5e-5)
+
+
+def test_a_target_is_counted_from_1() -> None:
+    """As the columns of the scores are: of four candidates it is never the 0th, and sometimes the fourth."""
+    sheets = (worksheet([EXERCISES["minus-one-hot"]], seed=seed, lang="en") for seed in range(30))
+    targets = {int(matrices(sheet.split('<div class="answers">')[0])[1][0]) for sheet in sheets}
+    assert targets == {1, 2, 3, 4}
 
 
 def test_answers_stand_on_the_last_page_only() -> None:

@@ -9,6 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import UserError
 from ..page.document import LANGUAGES
 from ..tracing.header import header_of
@@ -142,7 +144,11 @@ def _data(library: Library, resolver: Resolver, chapters: Mapping[str, Sequence[
 
 def _run(library: Library, name: str) -> dict[str, Any]:
     trace = library.run(name)
-    tensors = {key: {"shape": list(x.shape), "data": x.reshape(-1).tolist()} for key, x in trace.values.items()}
+    # Marks are numbers to the page: JSON's true and false would not be.
+    tensors = {
+        key: {"shape": list(x.shape), "data": x.reshape(-1).astype(np.float64).tolist()}
+        for key, x in trace.values.items()
+    }
     return {"header": header_of(trace), "tensors": tensors}
 
 

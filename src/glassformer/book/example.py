@@ -5,7 +5,7 @@ Python computes an example when the book is built; the page computes it again at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ import numpy as np
 from ..bilingual import Words
 from ..notation import Group, Program, build_program, place, run
 from ..notation.symbols import style_of
+from ..notation.tree import Cmp, Idx, Ref, walk
 from ..tracing.header import quantity_json, statement_json
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -45,7 +46,8 @@ class Example:
     """``show`` names the quantities drawn, in order; those of ``inputs`` can be edited, the others are computed.
 
     ``labels`` gives texts for the positions of a dimension (the tokens of ``n``), ``notes`` a line under a quantity.
-    ``planes`` draws points ``(k, 2)`` with their hull and one point that is read from them.
+    ``planes`` draws points ``(k, 2)`` with their hull and one point that is read from them. ``places`` names quantities
+    that tell places, besides those that ``places_in`` finds: readers see them counted from 1.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Example:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     planes: tuple[tuple[str, str], ...] = ()
     notes: Mapping[str, Words] = field(default_factory=lambda: MappingProxyType({}))
+    places: tuple[str, ...] = ()
 
     def values(self) -> dict[str, Array]:
         """Every quantity by id, float64."""
@@ -75,7 +78,7 @@ class Example:
         return {
             "id": self.id,
             "title": dict(self.title),
-            **program_plain(program),
+            **program_plain(program, self.places),
             "inputs": {id: np.asarray(x, dtype=np.float64).tolist() for id, x in self.inputs.items()},
             "values": {id: values[id].tolist() for id in program.quantities},
             "show": list(self.show),
@@ -93,8 +96,28 @@ class Example:
         }
 
 
-def program_plain(program: Program) -> dict[str, Any]:
-    """What the page computes ``program`` from: sizes, quantities, forward definitions with their formulas."""
+def places_in(program: Program) -> set[str]:
+    """Ids of the quantities whose numbers are places (token ids, targets, rows), counted from 0 as programs do.
+
+    A number is one where a definition looks something up with it or compares it with a letter.
+    """
+    found: set[str] = set()
+    for node in (node for s in program.forward for node in walk(s.expr)):
+        match node:
+            case Ref(indices=indices):
+                found |= {index.name for index in indices if isinstance(index, Ref)}
+            case Cmp(op="==" | "!=", a=Ref(name=name), b=Idx()) | Cmp(op="==" | "!=", a=Idx(), b=Ref(name=name)):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
+def program_plain(program: Program, places: Iterable[str] = ()) -> dict[str, Any]:
+    """What the page computes ``program`` from: sizes, quantities, forward definitions with their formulas.
+
+    The page shows what is among ``places`` of the result counted from 1.
+    """
     style = style_of(program)
     if faces := [id for id in program.quantities if id.rpartition(".")[2] in ("grad", "new", "after")]:
         raise ValueError(f"{faces[0]}: the page reads that name as a face of another quantity; call it something else")
@@ -102,6 +125,7 @@ def program_plain(program: Program) -> dict[str, Any]:
         "scalars": dict(program.scalars),
         "quantities": [quantity_json(placed, style) for placed in program.quantities.values()],
         "statements": [statement_json(s, program, style) for s in program.forward],
+        "places": sorted(places_in(program).union(places)),
     }
 
 

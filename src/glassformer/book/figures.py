@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -70,7 +71,7 @@ WANTED = (
 )  # fmt: skip
 """What stands in figure 1, by the ends of their ids; what lies between them is passed through."""
 
-_BOX, _HIGH, _STEP = 132, 46, 74
+_BOX, _HIGH, _STEP = 152, 46, 74
 
 
 def dataflow_figure(library: Library, lang: str) -> str:
@@ -79,9 +80,9 @@ def dataflow_figure(library: Library, lang: str) -> str:
     ids = [id for end in WANTED for id in program.quantities if id.endswith(end)]
     edges = [(a, b) for b in ids for a in _sources(program, b, ids)]
     at = _layout(ids, edges)
-    parts = [_arrow(at[a], at[b]) for a, b in edges] + [_box(at[id], program, id, lang) for id in ids]
+    parts = _arrows(at, edges) + [_box(at[id], program, id, lang) for id in ids]
     bottom = max(y for _, y in at.values()) + _HIGH
-    for x, way in ((120, _TRAINING), (460, _GENERATION)):
+    for x, way in ((150, _TRAINING), (430, _GENERATION)):
         parts.append(_arrow((290 - _BOX // 2, bottom - _HIGH), (x - _BOX // 2, bottom + 34)))
         parts += [
             _text(x, bottom + 50 + 24 * k, step[lang], "middle", "path" if k == 0 else "") for k, step in enumerate(way)
@@ -109,7 +110,7 @@ def gradient_figure(library: Library, lang: str) -> str:
     edges = list(dict.fromkeys((s.consumer, s.target) for s in program.backward if s.consumer != s.target))
     ids = list(dict.fromkeys(id for edge in edges for id in edge))
     at = _layout(ids, edges)
-    parts = [_arrow(at[a], at[b], "back") for a, b in edges] + [_box(at[id], program, id, lang) for id in ids]
+    parts = _arrows(at, edges, "back") + [_box(at[id], program, id, lang) for id in ids]
     caption = words(
         "Gradients run against the definitions; where branches meet, they add up. Parameters are marked.",
         "梯度逆着定义走，分支汇合处相加；参数另有标记。",
@@ -133,25 +134,32 @@ def _sources(program: Program, id: str, among: Sequence[str]) -> list[str]:
 
 
 def _layout(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
-    """The upper left corner of each box: one row below the last of those it comes from, rows centred."""
+    """The upper left corner of each box: one row below the last of those it comes from, under them, rows centred."""
     depth = dict.fromkeys(ids, 0)
     for _ in ids:
         for a, b in edges:
             depth[b] = max(depth[b], depth[a] + 1)
     at: dict[str, tuple[int, int]] = {}
     for level in range(max(depth.values()) + 1):
-        row = [id for id in ids if depth[id] == level]
+        row = sorted((id for id in ids if depth[id] == level), key=lambda id: _middle(at, edges, id))
         width = len(row) * _BOX + (len(row) - 1) * 12
         for k, id in enumerate(row):
             at[id] = (290 - width // 2 + k * (_BOX + 12), 10 + level * _STEP)
     return at
 
 
+def _middle(at: Mapping[str, tuple[int, int]], edges: Sequence[tuple[str, str]], id: str) -> float:
+    """Where the boxes lie, on average, that ``id`` comes from."""
+    above = [at[a][0] for a, b in edges if b == id]
+    return sum(above) / len(above) if above else 0
+
+
 def _box(at: tuple[int, int], program: Program, id: str, lang: str) -> str:
     placed = program.quantities[id]
     x, y = at
     style = "parameter" if placed.quantity.kind is Kind.PARAMETER else "quantity"
-    name = html.escape(plain_symbol(style_of(program).name(id)))
+    latex = style_of(program).name(id).replace(r"\mathcal{L}", "ℒ")
+    name = _scripted(plain_symbol(latex))
     word = html.escape(placed.quantity.zh if lang == "zh" else placed.quantity.en)
     middle = x + _BOX // 2
     rect = f'<rect class="{style}" x="{x}" y="{y}" width="{_BOX}" height="{_HIGH}" rx="7"/>'
@@ -160,15 +168,41 @@ def _box(at: tuple[int, int], program: Program, id: str, lang: str) -> str:
     )
 
 
-def _arrow(start: tuple[int, int], end: tuple[int, int], style: str = "way") -> str:
+def _arrows(at: Mapping[str, tuple[int, int]], edges: Sequence[tuple[str, str]], style: str = "way") -> list[str]:
+    return [_arrow(at[a], at[b], style, list(at.values())) for a, b in edges]
+
+
+def _arrow(
+    start: tuple[int, int], end: tuple[int, int], style: str = "way", boxes: Sequence[tuple[int, int]] = ()
+) -> str:
     """From the lower edge of one box to the upper edge of another; around the boxes between where the way is long."""
     x1, y1, x2, y2 = start[0] + _BOX // 2, start[1] + _HIGH, end[0] + _BOX // 2, end[1] - 4
     if y2 - y1 <= _STEP:
         path = f"M{x1} {y1}L{x2} {y2}"
     else:
-        side = max(x1, x2) + _BOX if max(x1, x2) >= 290 else min(x1, x2) - _BOX
-        path = f"M{x1} {y1}C{side} {y1 + 30} {side} {y2 - 30} {x2} {y2}"
+        between = [x for x, y in boxes if start[1] < y < end[1]]
+        way = 1 if x1 + x2 >= 580 else -1
+        beside = max([x + _BOX for x in between] + [x1, x2]) + 14 if way > 0 else min([*between, x1, x2]) - 14
+        out, back = y1 + 9, y2 - 11
+        path = (
+            f"M{x1} {y1}V{out - 8}Q{x1} {out} {x1 + 8 * way} {out}H{beside - 8 * way}Q{beside} {out} {beside} {out + 8}"
+            f"V{back - 8}Q{beside} {back} {beside - 8 * way} {back}H{x2 + 8 * way}Q{x2} {back} {x2} {back + 8}V{y2}"
+        )
     return f'<path class="{style}" d="{path}" marker-end="url(#arrow)"/>'
+
+
+_SCRIPTS = re.compile(r"([_^])(?:\(([^)]*)\)|(\w+))")
+
+
+def _scripted(name: str) -> str:
+    """``W_O`` and ``X^(1)`` with small letters below and above the line, as SVG."""
+    out, end = [], 0
+    for match in _SCRIPTS.finditer(name):
+        by = 4 if match[1] == "_" else -6
+        small = f"({match[2]})" if match[2] else match[3]
+        out += [html.escape(name[end : match.start()]), f'<tspan class="script" dy="{by}">{html.escape(small)}</tspan>']
+        end = match.end()
+    return "".join([*out, html.escape(name[end:])])
 
 
 def _text(x: int, y: int, text: str, anchor: str = "start", style: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,9 +83,7 @@ class Resolver:
         text = MATH.sub(lambda m: keep(f'<span class="tex" data-tex="{html.escape(m[1])}"></span>'), prose.text)
         text = INLINE.sub(lambda m: keep(self.inline(directive_of(m[1], m[2], prose.where))), text)
         out = self.markdown.render(text)
-        for k, piece in enumerate(kept):
-            out = out.replace(f"\ue000{k}\ue001", piece)
-        return out
+        return _KEPT.sub(lambda m: _together(m[1], kept[int(m[2])], m[3]), out)
 
     def inline(self, d: Directive) -> str:
         """A directive inside a line."""
@@ -125,7 +124,7 @@ class Resolver:
         else:
             shown = f"{value:.{int(d.options.get('digits', '6'))}f}".rstrip("0").rstrip(".") or "0"
         origin = f'data-from="{html.escape(source)}" data-name="{html.escape(path)}"'
-        return f'<data class="num" value="{value!r}" {origin}>{shown}</data>'
+        return f'<data class="num" value="{value!r}" {origin}>{shown.replace("-", "−")}</data>'
 
     def _symbol(self, d: Directive) -> str:
         (path,) = self._words(d, 1, "{sym NAME}: a quantity of the decoder")
@@ -218,6 +217,15 @@ class Resolver:
         if len(d.words) != count:
             raise ChapterError(d.where, f"{d.name} with {len(d.words)} arguments", expected)
         return d.words
+
+
+_KEPT = re.compile("([（(“]*)\ue000(\\d+)\ue001([,.;:?!)’”，。；：、？！）]*)")
+
+
+def _together(before: str, piece: str, after: str) -> str:
+    """A formula with the marks that touch it: browsers would end a line between them."""
+    whole = before + piece + after
+    return f'<span class="keep">{whole}</span>' if (before or after) and piece.startswith('<span class="tex') else whole
 
 
 def _html_lang(lang: str) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
+from ..bilingual import Words, words
+from ..notation import Kind
+from ..notation.symbols import name_latex
 from .coverage import PROMISES
 from .library import Library
 from .questions import QUESTIONS
 from .sources import SOURCES
+from .tex import tex_span, with_symbols
 
 _HEADS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "glossary": {"en": ("Symbol", "Name", "Axes", "Kind"), "zh": ("符号", "名称", "轴", "种类")},
@@ -17,20 +21,30 @@ _HEADS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sources": {"en": ("", "Source"), "zh": ("", "来源")},
 }
 
+_NAMES: Mapping[str, Mapping[str, str]] = {"en": {"front": "preface"}, "zh": {"front": "卷首", "letters": "记号"}}
+"""Promises that belong to no section."""
+
+_KINDS: Mapping[Kind, Words] = {
+    Kind.INPUT: words("input", "输入"), Kind.PARAMETER: words("parameter", "参数"),
+    Kind.INTERMEDIATE: words("intermediate", "中间量"), Kind.COEFFICIENT: words("coefficient", "系数"),
+    Kind.PROBABILITY: words("probability", "概率"), Kind.LOSS: words("loss", "损失"),
+    Kind.GRADIENT: words("gradient", "梯度"), Kind.OPTIMIZER_STATE: words("optimizer state", "优化器状态"),
+    Kind.CONSTANT: words("constant", "常量"),
+}  # fmt: skip
+
 
 def tables(library: Library, covered: Mapping[str, Sequence[str]], lang: str) -> dict[str, str]:
     """Every table by name, as HTML."""
     rows = {
         "glossary": _glossary(library, lang),
         "questions": [
-            (html.escape(q.text[lang]), html.escape(q.answer[lang]), ", ".join(_link(s, lang) for s in q.sections))
-            for q in QUESTIONS
+            (with_symbols(q.text[lang]), with_symbols(q.answer[lang]), _links(q.sections, lang)) for q in QUESTIONS
         ],
         "coverage": [
             (
-                p.id,
-                html.escape(p.text[lang]) + _waits(p.waits, lang),
-                ", ".join(_link(s, lang) for s in covered.get(p.id, ())),
+                _NAMES[lang].get(p.id, p.id),
+                with_symbols(p.text[lang]) + _waits(p.waits, lang),
+                _links(covered.get(p.id, ()), lang),
             )
             for p in PROMISES
         ],
@@ -44,18 +58,22 @@ def _glossary(library: Library, lang: str) -> list[tuple[str, ...]]:
     for program in library.programs.values():
         for placed in program.quantities.values():
             q = placed.quantity
-            axes = " × ".join(dimension for _, dimension in placed.axes) or "—"
+            shape = r" \times ".join(name_latex(dimension) for _, dimension in placed.axes)
             name = html.escape(q.zh if lang == "zh" else q.en)
-            tex = f'<span class="tex" data-tex="{html.escape(q.symbol)}"></span>'
-            found.setdefault(f"{q.symbol}{q.en}", (tex, name, axes, html.escape(q.kind.value)))
+            kind = _KINDS[q.kind][lang]
+            found.setdefault(f"{q.symbol}{q.en}", (tex_span(q.symbol), name, tex_span(shape) if shape else "—", kind))
     return list(found.values())
 
 
 def _waits(waits: Mapping[str, str] | None, lang: str) -> str:
     if waits is None:
         return ""
-    word = "尚待：" if lang == "zh" else "waits for: "
-    return f' <span class="waits">({word}{html.escape(waits[lang])})</span>'
+    told = html.escape(waits[lang])
+    return f'<span class="waits">{f"（尚待：{told}）" if lang == "zh" else f" (waits for: {told})"}</span>'
+
+
+def _links(sections: Sequence[str], lang: str) -> str:
+    return ("、" if lang == "zh" else ", ").join(_link(section, lang) for section in sections)
 
 
 def _link(section: str, lang: str) -> str:

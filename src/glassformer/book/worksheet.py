@@ -10,7 +10,7 @@ import numpy as np
 from ..notation.numerals import number_text
 from ..notation.symbols import plain_symbol, style_of
 from ..page.document import LANGUAGES
-from .example import Array
+from .example import Array, places_in
 from .exercise import Choose, Compute, Exercise
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
@@ -57,7 +57,9 @@ def _compute(exercise: Compute, rng: np.random.Generator, lang: str) -> tuple[st
     style = style_of(program)
     inputs = exercise.drawn(rng)
     values = exercise.values(inputs)
-    given = "".join(_matrix(plain_symbol(style.name(id)), values[id]) for id in inputs)
+    # What tells places (token ids, targets) is counted from 1, as rows and columns are.
+    places = places_in(program)
+    given = "".join(_matrix(plain_symbol(style.name(id)), values[id] + (id in places)) for id in inputs)
     blanks, answers = [], []
     for ask in exercise.ask:
         id, at = (ask, None) if isinstance(ask, str) else ask

@@ -29,6 +29,8 @@ export interface Program {
   labels: Record<string, string[]>;
   /** A line under a quantity. */
   notes: Record<string, Bilingual>;
+  /** Quantities that tell places (token ids, rows): computed from 0, shown from 1. */
+  places?: string[];
 }
 
 /** One input cell that is moved between two ends. */
@@ -74,7 +76,7 @@ export interface ComputeExercise {
   text: Bilingual;
   /** What is not drawn anew comes with it; without `show`, what is given is shown. */
   program: Pick<Program, "scalars" | "quantities" | "statements"> &
-    Partial<Pick<Program, "inputs" | "show" | "labels" | "notes">>;
+    Partial<Pick<Program, "inputs" | "show" | "labels" | "notes" | "places">>;
   draw: Record<string, Draw>;
   /** Whole quantities, or single cells. */
   ask: (string | CellOf)[];

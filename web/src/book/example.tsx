@@ -1,7 +1,7 @@
 /** A worked example: its numbers, sliders and curves, with or without a pencil. */
 import { useMemo, useRef } from "preact/hooks";
 import { editCell, resetEdits } from "../state/actions.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import { cellName, cellTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
 import { Axes, GROUND, VIEW_BOX, frameOf, pathOf } from "../views/chart.tsx";
@@ -16,6 +16,7 @@ import { usePaper, type Paper } from "./paper.ts";
 import { SaveFigure } from "./save.tsx";
 import { Desk, Sheet } from "./sheet.tsx";
 import { useBook, useBookSpeech, useBookState } from "./state.ts";
+import { Told } from "./symbols.tsx";
 
 function SliderRow({ slider }: { slider: Slider }) {
   const session = useSession();
@@ -24,6 +25,7 @@ function SliderRow({ slider }: { slider: Slider }) {
   const cell = cellAt(session.engine, slider);
   const value = session.engine.value(cell.key)[cell.flat];
   const { low, high, step } = slider;
+  const told = short(value + countedFrom(session, cell.key), 4);
   return (
     <label class="slider">
       <span class="slider-name">
@@ -37,7 +39,7 @@ function SliderRow({ slider }: { slider: Slider }) {
         step="any"
         value={value}
         aria-label={say("slide", { name: cellName(session, cell) })}
-        aria-valuetext={short(value, 4)}
+        aria-valuetext={told}
         onInput={(event) => {
           const moved = low + Math.round((Number(event.currentTarget.value) - low) / step) * step;
           editCell(session, cell.key, cell.flat, Number(moved.toPrecision(12)));
@@ -50,14 +52,24 @@ function SliderRow({ slider }: { slider: Slider }) {
           editCell(session, cell.key, cell.flat, Number(moved.toPrecision(12)));
         }}
       />
-      <output class="digits">{short(value, 4)}</output>
+      <output class="digits">{told}</output>
     </label>
   );
 }
 
-/** `s_1` as a line of text can have it: `s₁`. */
-function lowered(name: string): string {
-  return name.replace(/_(\d+)/g, (_, digits: string) => digits.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)]));
+/** `d_k` along an axis, where no formula can stand: the subscript smaller and lower. */
+function Lowered({ name }: { name: string }) {
+  const [letter, ...low] = name.split("_");
+  return (
+    <>
+      {letter}
+      {low.length > 0 && (
+        <tspan dy="4" font-size="11">
+          {low.join("_")}
+        </tspan>
+      )}
+    </>
+  );
 }
 
 function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
@@ -79,11 +91,11 @@ function CurveFigure({ curve, example }: { curve: CurveOf; example: Example }) {
   return (
     <figure class="curve-figure">
       <figcaption>
-        <span>{pick(curve.title)}</span>
+        <span><Told text={pick(curve.title)} /></span>
         <SaveFigure name={`${example.id}-${curve.slider + 1}`} place={() => place.current} />
       </figcaption>
       <svg ref={place} class="curve" viewBox={VIEW_BOX} role="img" aria-label={pick(curve.title)}>
-        <Axes frame={frame} across={lowered(cellName(session, moved))} up="" />
+        <Axes frame={frame} across={<Lowered name={cellName(session, moved)} />} up="" />
         <line class="now-line" x1={frame.x(now)} x2={frame.x(now)} y1={frame.y(frame.up[1])} y2={GROUND} />
         {cells.map((cell, k) => (
           <g key={`${cell.key}:${cell.flat}`} class={`line-${k % 4}`}>
@@ -145,7 +157,7 @@ function ExampleBody({ example }: { example: Example }) {
   return (
     <>
       <header class="live-head">
-        <h3>{pick(example.title)}</h3>
+        <h3><Told text={pick(example.title)} /></h3>
         <span class="live-tools">
           <label class="check">
             <input

@@ -1,13 +1,13 @@
 /** Exercises: numbers to compute, fresh at each try, and sentences to choose from. */
 import { useMemo, useState } from "preact/hooks";
 import { SessionContext, useSession, useSpeech } from "../state/session.ts";
-import { Prose } from "../views/prose.tsx";
 import { asked, programOf, shuffled } from "./answers.ts";
 import type { ChooseExercise, ComputeExercise, Exercise, Program } from "./data.ts";
 import { Verdict } from "./example.tsx";
 import { usePaper } from "./paper.ts";
 import { Desk, Sheet } from "./sheet.tsx";
 import { useBook, useBookSpeech } from "./state.ts";
+import { Told } from "./symbols.tsx";
 
 /** A seed that nobody has asked for before. */
 function freshSeed(): number {
@@ -72,12 +72,12 @@ function Choose({ exercise }: { exercise: ChooseExercise }) {
           <li key={at} class={told ? (right ? "right" : "wrong") : ""}>
             <button type="button" aria-pressed={told} onClick={() => setChosen(new Set([...chosen, at]))}>
               <span>
-                <Prose text={pick(text)} />
+                <Told text={pick(text)} />
               </span>
             </button>
             {told && (
               <p role="status">
-                <b>{say(right ? "chosenRight" : "chosenWrong")}</b> <Prose text={pick(why)} />
+                <b>{say(right ? "chosenRight" : "chosenWrong")}</b> <Told text={pick(why)} />
               </p>
             )}
           </li>
@@ -100,7 +100,7 @@ export function ExerciseView({ exercise }: { exercise: Exercise }) {
         </h3>
       </header>
       <p class="exercise-text">
-        <Prose text={pick(exercise.text)} />
+        <Told text={pick(exercise.text)} />
       </p>
       {exercise.kind === "compute" ? <Compute exercise={exercise} /> : <Choose exercise={exercise} />}
     </section>

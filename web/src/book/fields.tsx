@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { editCell } from "../state/actions.ts";
 import { useMarks } from "../state/marks.ts";
-import { useSession, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
 import { cellName } from "../state/symbols.ts";
 import { full, parseNumber, short } from "../state/text.ts";
@@ -25,7 +25,8 @@ export function InputField({ cell, words }: FieldProps) {
   const session = useSession();
   const say = useBookSpeech();
   useStore((state) => state.version);
-  const value = session.engine.value(cell.key)[cell.flat];
+  const from = countedFrom(session, cell.key);
+  const value = session.engine.value(cell.key)[cell.flat] + from;
   const [text, setText] = useState<string | null>(null);
   const mark = useMarks(cell.key)?.get(cell.flat) ?? "";
   const chosen = useStore((state) => state.selected?.key === cell.key && state.selected.flat === cell.flat);
@@ -34,7 +35,7 @@ export function InputField({ cell, words }: FieldProps) {
   const wrong = text !== null && parseNumber(text) === null;
   const edited = session.engine.isEdited(cell.key, cell.flat);
   const put = (x: number): void => {
-    if (x !== value) editCell(session, cell.key, cell.flat, x);
+    if (x !== value) editCell(session, cell.key, cell.flat, x - from);
     else setText(null);
   };
   const apply = (written: string): void => {

@@ -35,7 +35,7 @@ export function cellAt(engine: Engine, { id, index }: CellOf): Cell {
   return { key: id, flat: flatOf(index, engine.shape(id)) };
 }
 
-/** Points along a curve. */
+/** Points along a curve, unless the slider has fewer places. */
 const POINTS = 81;
 
 /**
@@ -52,7 +52,9 @@ export function curvePoints(
   for (const id of inputs) engine.value(id).forEach((x, flat) => second.setCell(id, flat, x));
   const moved = cellAt(second, slider);
   const cells = curve.ys.map((y) => cellAt(second, y));
-  const xs = Array.from({ length: POINTS }, (_, k) => slider.low + (k / (POINTS - 1)) * (slider.high - slider.low));
+  // Between two places of the slider a count of coordinates, say, means nothing.
+  const count = Math.min(POINTS, Math.round((slider.high - slider.low) / slider.step) + 1);
+  const xs = Array.from({ length: count }, (_, k) => slider.low + (k / (count - 1)) * (slider.high - slider.low));
   const ys: number[][] = cells.map(() => []);
   for (const x of xs) {
     second.setCell(moved.key, moved.flat, x);

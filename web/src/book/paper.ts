@@ -1,7 +1,7 @@
 /** Working with paper and pencil: which cells are hidden, what the reader wrote there, what the last check said. */
 import { useMemo, useState } from "preact/hooks";
 import { select } from "../state/actions.ts";
-import { useSession, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
 import { type Mark, firstWrong, markOf } from "./answers.ts";
 
@@ -30,7 +30,7 @@ export function usePaper(every: readonly Cell[], hidden: ReadonlySet<string>): P
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [checked, setChecked] = useState<Readonly<Record<string, string>> | null>(null);
   const version = useStore((state) => state.version);
-  const wanted = ({ key, flat }: Cell): number => session.engine.value(key)[flat];
+  const wanted = ({ key, flat }: Cell): number => session.engine.value(key)[flat] + countedFrom(session, key);
   const cells = useMemo(() => every.filter((cell) => Number.isFinite(wanted(cell))), [every, version]);
   const names = useMemo(() => new Set(cells.map(nameOf)), [cells]);
   const markIn = (written: Readonly<Record<string, string>> | null, cell: Cell): Mark =>

@@ -8,6 +8,7 @@ import { Tex } from "../views/formula.tsx";
 import { LatexDialog } from "../views/latex.tsx";
 import type { Chain } from "./data.ts";
 import { useBookSpeech } from "./state.ts";
+import { Told } from "./symbols.tsx";
 
 /** The source of a formula, copied when it opens; where the clipboard is refused it is selected for the keyboard. */
 function Source({ tex, close }: { tex: string; close: () => void }) {
@@ -37,6 +38,14 @@ function Source({ tex, close }: { tex: string; close: () => void }) {
   );
 }
 
+/** The source with a little more room where the eye needs it; what is copied stays the source. */
+function spaced(tex: string): string {
+  const apart = tex.replace(/\\mathbf ?\{?1\}? ?(?=\\mathrm)/g, "\\mathbf{1}\\,");
+  return apart.replace(/\\begin\{cases\}.*?\\end\{cases\}/gs, (cases) =>
+    cases.includes("\\frac") || cases.includes("\\sum") ? cases.replaceAll(" \\\\ ", " \\\\[1em] ") : cases,
+  );
+}
+
 interface FaceProps {
   tex: string;
   label: string | null;
@@ -63,7 +72,7 @@ function Face({ tex, label, press }: FaceProps) {
           press();
         }}
       >
-        <Tex tex={tex} display />
+        <Tex tex={spaced(tex)} display />
       </div>
     </div>
   );
@@ -99,7 +108,7 @@ export function ChainView({ chain }: { chain: Chain }) {
       <h3>
         <button type="button" aria-expanded={shown > 0} onClick={() => show(unfolded > 0 ? 0 : 1)}>
           <span class="twist" aria-hidden="true" />
-          {pick(chain.title)}
+          <span><Told text={pick(chain.title)} /></span>
         </button>
         <span class="quiet small">{say("lines", { count })}</span>
       </h3>

@@ -2,7 +2,7 @@
 import { numberLatex } from "../notation/numerals.ts";
 import { save } from "../state/download.ts";
 import { splitKey } from "../state/keys.ts";
-import type { Session } from "../state/session.ts";
+import { type Session, countedFrom } from "../state/session.ts";
 import { type Plane, planeOf } from "../state/slices.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
@@ -14,8 +14,9 @@ function planeIn(session: Session, key: string): Plane {
 function rowsOf(session: Session, key: string, write: (x: number) => string): string[][] {
   const plane = planeIn(session, key);
   const values = session.engine.value(key);
+  const from = countedFrom(session, key);
   return Array.from({ length: plane.rows }, (_, row) =>
-    Array.from({ length: plane.columns }, (_, column) => write(values[plane.flat(row, column)])),
+    Array.from({ length: plane.columns }, (_, column) => write(values[plane.flat(row, column)] + from)),
   );
 }
 

@@ -5,7 +5,7 @@ import type { Bilingual } from "../data/types.ts";
 import { goBack } from "../state/actions.ts";
 import { MarksContext, marksOf } from "../state/marks.ts";
 import { tryToExplain } from "../state/readers.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { short } from "../state/text.ts";
 import { Arithmetic } from "../views/arithmetic.tsx";
@@ -17,6 +17,7 @@ import { AnswerField, InputField } from "./fields.tsx";
 import type { Paper } from "./paper.ts";
 import { SaveMenu } from "./save.tsx";
 import { useBookSpeech } from "./state.ts";
+import { Told as Name } from "./symbols.tsx";
 
 /** A matrix of inputs. */
 function Inputs({ id }: { id: string }) {
@@ -70,7 +71,7 @@ function Quantity({ keyName, note, paper, editable }: QuantityProps) {
     <figure class={`quantity k-${kind}`} data-quantity={keyName}>
       <figcaption>
         <span class="quantity-name">
-          <Tex tex={tensorTex(session, id, face)} /> <span>{pick(quantity)}</span>
+          <Tex tex={tensorTex(session, id, face)} /> <span><Name text={pick(quantity)} /></span>
         </span>
         {!hidden && <SaveMenu keyName={keyName} />}
       </figcaption>
@@ -82,7 +83,7 @@ function Quantity({ keyName, note, paper, editable }: QuantityProps) {
       ) : (
         <Matrix keyName={keyName} />
       )}
-      {note && <p class="quantity-note">{pick(note)}</p>}
+      {note && <p class="quantity-note"><Name text={pick(note)} /></p>}
     </figure>
   );
 }
@@ -104,7 +105,7 @@ function Told({ before }: { before: ComponentChildren }) {
           ←
         </button>
         <span class="told-name">
-          <Tex tex={explained.tex} /> = <b class="digits">{short(explained.value, 6)}</b>
+          <Tex tex={explained.tex} /> = <b class="digits">{short(explained.value + countedFrom(session, explained.key), 6)}</b>
         </span>
         <button type="button" class="quiet-button" onClick={() => session.store.set({ selected: null, past: [] })}>
           {say("closeArithmetic")}

@@ -68,6 +68,7 @@ export class Shelf {
   private ofProgram(program: Program): Session {
     const session = sessionOf(traceOfProgram(program), this.language);
     session.texts = program.labels;
+    session.places = new Set(program.places);
     return session;
   }
 

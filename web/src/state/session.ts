@@ -20,6 +20,13 @@ export interface Session {
   running: AbortController | null;
   /** Texts along a dimension where the run itself has none: the words of a worked example. */
   texts?: Readonly<Record<string, readonly string[]>>;
+  /** Tensors whose numbers tell places: computed from 0, read and written from 1. */
+  places?: ReadonlySet<string>;
+}
+
+/** What readers see is so much more than what is computed: 1 where a tensor tells places. */
+export function countedFrom({ places }: Session, key: string): 0 | 1 {
+  return places?.has(key) ? 1 : 0;
 }
 
 export const SessionContext = createContext<Session | null>(null);

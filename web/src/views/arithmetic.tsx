@@ -1,7 +1,7 @@
 /** How one number came about: the formula at its indices, the same with this run's numbers, every operand a link. */
 import { select } from "../state/actions.ts";
 import { splitKey } from "../state/keys.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
 import { cellName, cellTex, tensorTex } from "../state/symbols.ts";
 import { full, short } from "../state/text.ts";
@@ -31,9 +31,11 @@ export function CellLink({ cell, value = true }: { cell: Cell; value?: boolean }
 }
 
 function Value({ cell: { key, flat } }: { cell: Cell }) {
-  const { engine } = useSession();
+  const session = useSession();
   const { t } = useSpeech();
-  return <span class="cell-link-value">{engine.holds(key) ? short(engine.value(key)[flat], 6) : t("notRecorded")}</span>;
+  const { engine } = session;
+  const told = engine.holds(key) ? short(engine.value(key)[flat] + countedFrom(session, key), 6) : t("notRecorded");
+  return <span class="cell-link-value">{told}</span>;
 }
 
 /** Formula text whose operands answer the pointer. The list of operands below serves the keyboard. */
@@ -149,6 +151,7 @@ export function CellList({ cells, label }: { cells: readonly Cell[]; label: stri
 }
 
 export function Arithmetic({ explanation }: { explanation: CellExplanation }) {
+  const session = useSession();
   const { t } = useSpeech();
   useStore((state) => state.version);
   const { face } = splitKey(explanation.key);
@@ -173,7 +176,7 @@ export function Arithmetic({ explanation }: { explanation: CellExplanation }) {
       <p class="result">
         <span>{t("result")}</span>{" "}
         <b class="digits" data-role="result">
-          {full(explanation.value)}
+          {full(explanation.value + countedFrom(session, explanation.key))}
         </b>
       </p>
       <h3>{t("operands")}</h3>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { select } from "../state/actions.ts";
 import { useMarks } from "../state/marks.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { countedFrom, useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Plane } from "../state/slices.ts";
 import { full, short } from "../state/text.ts";
 import { Letters } from "./letters.tsx";
@@ -148,14 +148,16 @@ export function NumberGrid({ plane, rowTexts, columnTexts, caption, cell }: Grid
 }
 
 export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, caption, write }: TableProps) {
-  const { engine } = useSession();
+  const session = useSession();
+  const { engine } = session;
   const { t } = useSpeech();
   useStore((state) => state.version);
+  const from = countedFrom(session, keyName);
   const wanted = useStore((state) => state.digits);
   const digits = plane.columns > 4 && wanted > 3 && wanted < 10 ? 3 : wanted;
   const values = engine.value(keyName);
   const second = secondKey === undefined ? undefined : engine.value(secondKey);
-  const words = write ?? ((x: number) => short(x, digits));
+  const words = write ?? ((x: number) => short(x + from, digits));
   return (
     <NumberGrid
       {...{ plane, rowTexts, columnTexts, caption }}
@@ -165,7 +167,7 @@ export function NumberTable({ keyName, secondKey, plane, rowTexts, columnTexts, 
             keyName={keyName}
             flat={flat}
             text={words(values[flat], flat)}
-            title={full(values[flat])}
+            title={full(values[flat] + from)}
             label={`${words(values[flat], flat)}, ${place.words || caption}`}
             first={place.row === 0 && place.column === 0}
             face={0}

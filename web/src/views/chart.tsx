@@ -1,4 +1,5 @@
 /** Charts, and the one of the loss along the negative gradient: a curve, its tangent at 0, the chosen learning rate. */
+import type { ComponentChildren } from "preact";
 import { useSpeech } from "../state/session.ts";
 import { short } from "../state/text.ts";
 
@@ -69,7 +70,7 @@ export function pathOf({ x, y }: Frame, xs: readonly number[], ys: readonly numb
 }
 
 /** The lines and numbers of a chart, with the name of each axis. */
-export function Axes({ frame, across, up }: { frame: Frame; across: string; up: string }) {
+export function Axes({ frame, across, up }: { frame: Frame; across: ComponentChildren; up: string }) {
   return (
     <>
       {ticks(...frame.across).map((at) => (

@@ -179,7 +179,7 @@ ENTRYWISE = Example(
             quantity("A", "A", "mixing coefficients", "混合系数", Kind.INPUT, "A[i,j]"),
             CONTENT,
             MIXED,
-            quantity("chosen", "i", "the row followed (from 0)", "跟踪的行（从 0 数起）", Kind.INPUT, "chosen"),
+            quantity("chosen", "i", "the row followed", "跟踪的行", Kind.INPUT, "chosen"),
             quantity("parts", "P", "what each position gives", "每个位置给出的部分", Kind.INTERMEDIATE, """
             parts[j,e] = A[chosen,j]*V[j,e]
             """),

@@ -18,7 +18,7 @@ MERGED = Example(
             quantity("x", "x", "a row", "一行", Kind.INPUT, "x[r]"),
             quantity("W_1", "W_1", "first matrix", "第一个矩阵", Kind.INPUT, "W_1[r,f]"),
             quantity("W_2", "W_2", "second matrix", "第二个矩阵", Kind.INPUT, "W_2[f,e]"),
-            quantity("product", "W_1W_2", "their product", "两者之积", Kind.INTERMEDIATE, """
+            quantity("product", "W_{12}", "their product", "两者之积", Kind.INTERMEDIATE, """
             product[r,e] = sum(W_1[r,f]*W_2[f,e] for f in d_ff)
             """),
             quantity("inside", "B", "before the activation", "激活之前", Kind.INTERMEDIATE, """

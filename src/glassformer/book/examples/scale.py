@@ -213,7 +213,7 @@ CONFIDENT = Example(
             "confident",
             quantity("raw", r"\ell", "scores before the factor", "放大之前的词表分数", Kind.INPUT, "raw[w]"),
             quantity("times", r"\lambda", "factor on the scores", "分数的倍数", Kind.INPUT, "times"),
-            quantity("y", "y", "target (from 0)", "目标编号（从 0 数起）", Kind.INPUT, "y"),
+            quantity("y", "y", "id of the target", "目标编号", Kind.INPUT, "y"),
             quantity("p", "p", "probabilities", "概率", Kind.PROBABILITY, """
             p[w] = exp(times*raw[w])/sum(exp(times*raw[v]) for v in N)
             """),

@@ -19,7 +19,6 @@ ROWS = np.array([[1, 0], [0, 1], [1, 1], [-1, 0], [0, -1], [2, 1], [1, -1]])
 
 _IDS = quantity("t", "t", "token ids", "词元编号", Kind.INPUT, "t[i]")
 _TABLE = quantity("E", "E", "input embedding matrix", "输入嵌入矩阵", Kind.PARAMETER, "E[w,r]")
-_FROM_ZERO = words("Programs count the vocabulary from 0.", "程序里，词表从 0 数起。")
 
 DISTRIBUTION = Example(
     id="distribution",
@@ -62,7 +61,6 @@ LOOKUP = Example(
     inputs={"ex.t": np.array([0, 1, 2]), "ex.E": ROWS},
     show=("ex.t", "ex.E", "ex.copied", "ex.onehot", "ex.product"),
     labels={"N": TOKENS},
-    notes={"ex.t": _FROM_ZERO},
 )  # fmt: skip
 
 PLACES = Example(
@@ -79,7 +77,6 @@ PLACES = Example(
     inputs={"ex.t": np.array([0, 1, 0]), "ex.E": ROWS, "ex.P": np.array([[0, 0], [0.5, 0], [0, 0.5]])},
     show=("ex.t", "ex.E", "ex.P", "ex.X"),
     labels={"N": TOKENS},
-    notes={"ex.t": _FROM_ZERO},
 )  # fmt: skip
 
 SCATTER = Example(
@@ -96,7 +93,6 @@ SCATTER = Example(
     inputs={"ex.t": np.array([0, 1, 0]), "ex.X_back": np.array([[1, 2], [3, -1], [0.5, 4]])},
     show=("ex.t", "ex.X_back", "ex.back"),
     labels={"N": TOKENS},
-    notes={"ex.t": _FROM_ZERO},
 )  # fmt: skip
 
 FACTOR = Example(
@@ -176,7 +172,7 @@ TARGETS = Example(
     inputs={"ex.t": np.arange(7)},
     show=("ex.t", "ex.y"),
     labels={"n": TOKENS[:-1], "n_k": TOKENS},
-    notes={"ex.t": _FROM_ZERO},
+    places=("ex.t", "ex.y"),
 )  # fmt: skip
 
 EXAMPLES = (DISTRIBUTION, LOOKUP, PLACES, SCATTER, FACTOR, ONE_HEAD, TARGETS)

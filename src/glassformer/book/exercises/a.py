@@ -29,7 +29,7 @@ TWICE_THE_TOKEN = Compute(
     program=small_program(
         group(
             "twice",
-            quantity("t", "t", "token ids (from 0)", "词元编号（从 0 数起）", Kind.INPUT, "t[i]"),
+            quantity("t", "t", "token ids", "词元编号", Kind.INPUT, "t[i]"),
             quantity("X_back", r"\bar X", "gradient at each position", "各位置收到的梯度", Kind.INPUT, "X_back[i,r]"),
             EMBEDDING_GRADIENT,
         ),

@@ -39,7 +39,7 @@ WHOLE_TEXT = Compute(
             "likelihood",
             quantity("power", r"e^{\ell}", "powers of e of the scores, a row a position", "分数的指数，每个位置一行",
                      Kind.INPUT, "power[i,w]"),
-            quantity("y", "y", "targets (from 0)", "目标（从 0 数起）", Kind.INPUT, "y[i]"),
+            quantity("y", "y", "ids of the targets", "目标编号", Kind.INPUT, "y[i]"),
             quantity("p", "p", "probability of each target", "各目标的概率", Kind.PROBABILITY, """
             p[i] = sum(power[i,w] for w in N if w == y[i])/sum(power[i,w] for w in N)
             """),
@@ -64,11 +64,11 @@ TIED_ROADS = Compute(
     program=small_program(
         group(
             "tied",
-            quantity("t", "t", "token ids (from 0)", "词元编号（从 0 数起）", Kind.INPUT, "t[i]"),
+            quantity("t", "t", "token ids", "词元编号", Kind.INPUT, "t[i]"),
             quantity("back_X", r"\bar X", "gradient at each position", "各位置收到的梯度", Kind.INPUT, "back_X[i,r]"),
             quantity("hidden", "h", "hidden row that is scored", "计分的隐藏行", Kind.INPUT, "hidden[r]"),
             quantity("power", r"e^{\ell}", "powers of e of the scores", "分数的指数", Kind.INPUT, "power[w]"),
-            quantity("target", "y", "target (from 0)", "目标（从 0 数起）", Kind.INPUT, "target"),
+            quantity("target", "y", "id of the target", "目标编号", Kind.INPUT, "target"),
             quantity("looked_up", r"\bar E_{\mathrm{in}}", "by looking up", "来自查表", Kind.GRADIENT, """
             looked_up[w,r] = sum(back_X[i,r] for i in n if t[i] == w)
             """),
@@ -122,7 +122,7 @@ ONE_HOT = Compute(
         group(
             "onehot",
             quantity("power", r"e^{\ell}", "powers of e of the scores", "分数的指数", Kind.INPUT, "power[w]"),
-            quantity("target", "y", "target (from 0)", "目标（从 0 数起）", Kind.INPUT, "target"),
+            quantity("target", "y", "id of the target", "目标编号", Kind.INPUT, "target"),
             quantity("p", "p", "probabilities", "概率", Kind.PROBABILITY, "p[w] = power[w]/sum(power[v] for v in N)"),
             quantity("back", r"\bar\ell", "gradient of the logits", "logits 的梯度", Kind.GRADIENT, """
             back[w] = p[w] - (1 if w == target else 0)

@@ -1,0 +1,39 @@
+"""Symbols inside plain texts (``W_Q``, ``d_k``) as the page draws them, and numbers as cells of tables."""
+
+from __future__ import annotations
+
+import html
+import re
+
+_SYMBOL = re.compile(r"(√?)(?<![\w\\])([A-Za-z])_([A-Za-z]{1,3}|\d)(?!\w|\.\w)")
+_DECIMALS = 4
+
+
+def tex_span(tex: str) -> str:
+    """The place of a formula inside a line."""
+    return f'<span class="tex" data-tex="{html.escape(tex)}"></span>'
+
+
+def with_symbols(text: str) -> str:
+    """``text`` as HTML, in which a letter with a subscript is a formula; all else is escaped."""
+    out, end = [], 0
+    for match in _SYMBOL.finditer(text):
+        root, letter, low = match.groups()
+        symbol = f"{letter}_{low}" if len(low) == 1 else rf"{letter}_{{\mathrm{{{low}}}}}"
+        out += [html.escape(text[end : match.start()]), tex_span(rf"\sqrt{{{symbol}}}" if root else symbol)]
+        end = match.end()
+    return "".join([*out, html.escape(text[end:])])
+
+
+def decimal(x: float) -> str:
+    """A measured number for a column: as many decimals as its neighbours, a power of ten where they would show none."""
+    if x == int(x) and abs(x) < 1e6:
+        return _minus(str(int(x)))
+    if abs(x) < 0.5 * 10**-_DECIMALS or abs(x) >= 1e6:
+        digits, _, exponent = f"{x:.1e}".partition("e")
+        return f"{_minus(digits)}·10<sup>{_minus(str(int(exponent)))}</sup>"
+    return _minus(f"{x:.{_DECIMALS}f}")
+
+
+def _minus(numeral: str) -> str:
+    return numeral.replace("-", "−")
