@@ -116,12 +116,18 @@ def large_scores(bench: Bench) -> Finding:
     return max(finite, key=lambda finding: finding.severity)
 
 
+def reach(bench: Bench) -> int:
+    """How many of the last tokens, itself included, the last one reads through all layers together."""
+    window = bench.subject.facts.settings.get("window")
+    if window is None:
+        return bench.length
+    return min(bench.length, 1 + (window - 1) * max(1, len(bench.subject.blocks(bench.module))))
+
+
 def past(bench: Bench) -> Finding:
     """The dual: each earlier token moves the last logits, as far back as windows let all layers together reach."""
     causal_only(bench)
-    window = bench.subject.facts.settings.get("window")
-    reach = bench.length if window is None else 1 + (window - 1) * max(1, len(bench.subject.blocks(bench.module)))
-    n = min(4, bench.length, reach)
+    n = min(4, reach(bench))
     if n == 1:
         raise NotApplicable("each token reads itself alone", "每个词元只读自己")
     ids = bench.texts(1, n)
@@ -161,7 +167,7 @@ CAUSALITY = Law(
         Probe(id="causality.cached-prefill", does=words("through an empty cache", "经由空缓存"), run=prefill),
         Probe(id="causality.chunks", does=words("through the cache in chunks", "分块经由缓存"), run=chunks),
         Probe(id="causality.dropout", does=words("in training mode", "训练模式下"), run=training),
-        Probe(id="causality.large-scores", does=words("with very large scores", "分数极大时"), run=large_scores),
+        Probe(id="causality.large-scores", does=words("with very large scores", "分数极大时"), run=large_scores, fast=True),
         Probe(id="causality.past", does=words("earlier tokens have an effect", "之前的词元有影响"), run=past, fast=True),
     ),
 )  # fmt: skip

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 import torch
 
 from ..bench import Bench, causal_only
-from ..runs import Claim, Inputs, Run, block, chunked, once
+from ..runs import Claim, Inputs, Run, block, cells, chunked, once
 from ..subjects.base import Offer
 from ..verdict import Finding
-from .causality import leaks
+from . import prefix as prefixes
+from .causality import GAINS, GENTLE, leaks, reach, with_
 from .padding import filled, from_first_slot
 
 SHORTEST = 6
@@ -35,7 +36,7 @@ def _sheet(bench: Bench) -> Run:
 
 def _part(bench: Bench) -> int:
     """The length of the prefix that is read alone."""
-    return 2 * bench.length // 3 - 1
+    return 2 * bench.length // 3
 
 
 def _alone(bench: Bench) -> Run:
@@ -50,17 +51,27 @@ def causality(bench: Bench) -> Finding | None:
     return _held(bench, leaks(_sheet(bench), bench.length))
 
 
-def past(bench: Bench) -> Finding | None:
-    """All tokens but the last changed at once, then each of them."""
+def large_scores(bench: Bench) -> Finding | None:
+    """The same under the largest weights alone."""
     causal_only(bench)
-    run, n = _sheet(bench), bench.length
-    if bench.subject.facts.settings.get("window") is not None:
+    return _held(bench, leaks(with_(_sheet(bench), gain=GAINS[-1]), bench.length))
+
+
+def past(bench: Bench) -> Finding | None:
+    """All tokens but the last changed at once, then each of the last few."""
+    causal_only(bench)
+    n, back = bench.length, min(4, reach(bench))
+    if back == 1:
         return None
-    rows = (n, *range(1, n - 1))
-    return _held(bench, *(
-        Claim(left=run, right=run, left_at=block([0], [n - 1]), right_at=block([row], [n - 1]), differ=True)
-        for row in rows
-    ))  # fmt: skip
+    found: dict[int, Finding] = {}
+    for gain in GENTLE:
+        run = _sheet(bench) if gain == 1 else with_(_sheet(bench), gain=gain)
+        for row in [row for row in (n, *range(n - back, n - 1)) if row not in found or not found[row].kept]:
+            right_at = block([row], [n - 1])
+            found[row] = bench.test(
+                [Claim(left=run, right=run, left_at=block([0], [n - 1]), right_at=right_at, differ=True)]
+            )
+    return max(found.values(), key=lambda finding: finding.severity)
 
 
 def prefix(bench: Bench) -> Finding | None:
@@ -68,23 +79,32 @@ def prefix(bench: Bench) -> Finding | None:
     causal_only(bench)
     at = block([0], range(_part(bench)))
     claim = Claim(left=_alone(bench), right=_sheet(bench), left_at=at, facts={"prefix_of": bench.length})
-    return _held(bench, claim)
+    if bench.length < SHORTEST:
+        return None
+    finding = bench.test([claim])
+    if finding.kept:
+        return finding
+    alone = prefixes.lengths(bench)
+    # A prefix that is itself alone and not among other rows has been read by one of them, or reads it.
+    return finding if alone.kept else alone
 
 
 def cache(bench: Bench) -> Finding | None:
-    """Two rows through the cache: a first part, then two tokens. That the past is read shows that the cache is."""
+    """Two rows through the cache: a first part, then two tokens. Where the past is read, so is the cache."""
     causal_only(bench)
     bench.subject.require(Offer.CACHE)
     n, cuts = bench.length, [bench.length // 2, 1, 1]
     if n < SHORTEST:
         return None
     run, rows = chunked(bench.usual_ids[[0, 2], : sum(cuts)], cuts), _sheet(bench)
-    read = Claim(left=rows, right=rows, left_at=block([0], [n - 1]), right_at=block([n], [n - 1]), differ=True)
+    later = [(t, i) for t in range(1, n) for i in range(t + 1, n)]
+    read = Claim(left=rows, right=rows, left_at=cells(later), right_at=cells([(0, i) for _, i in later]), differ=True)
     right_at = block([0, 2], range(sum(cuts)))
     same = Claim(
         left=run, right=rows, left_at=block([0, 1], range(sum(cuts))), right_at=right_at, facts={"chunks": cuts}
     )
-    return None if _held(bench, read) is None else _held(bench, same)
+    idle = reach(bench) > 1 and _held(bench, read) is None
+    return None if idle else _held(bench, same)
 
 
 def _padded(bench: Bench, *, positions: bool) -> Mapping[str, Finding]:
@@ -155,6 +175,7 @@ def left(bench: Bench) -> Finding | None:
 
 QUICK: Mapping[str, Callable[[Bench], Finding | None]] = {
     "causality.forward": causality,
+    "causality.large-scores": large_scores,
     "causality.past": past,
     "prefix.lengths": prefix,
     "padding.right": right,
@@ -163,4 +184,4 @@ QUICK: Mapping[str, Callable[[Bench], Finding | None]] = {
     "padding.content": content,
     "cache.prefill-then-steps": cache,
 }
-"""By probe: a finding that holds, from runs that several probes share; None where the probe is to decide."""
+"""By probe: what runs that several probes share say of it; None where the probe is to decide."""
