@@ -39,6 +39,10 @@ WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
 
 
+LOGITS = 2 * 10**7
+"""Logits of one forward pass: 160 MB in double precision, of which a claim has a few copies."""
+
+
 @dataclass(slots=True)
 class Spent:
     """Forward passes made so far, over all benches of one check; ``placing`` are those that looked for places alone."""
@@ -132,7 +136,8 @@ class Bench:
             *([window - 1, window, window + 1, window + 3] if window else []),
         }
         size = sum(p.numel() for p in self.module.parameters())
-        most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
+        room = math.isqrt(LOGITS // self.subject.facts.vocab_size)
+        most = min(self.subject.facts.context or 65, max(self.length, min(room, math.isqrt(WORK // max(1, size)))))
         found = sorted(n for n in wanted if 1 <= n <= most)
         # What another precision changes (constants, dtypes, kernels) does not hang on every length.
         return sorted({*found[:2], self.length, found[-1]} & set(found)) if self.repeats else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import platform
 import random
@@ -128,6 +129,7 @@ def _on_model(
                 before = next((each.factor for each in benches.values() if isinstance(each, Bench)), None)
                 # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
                 benches.clear()
+                gc.collect()
                 benches[dtype] = _bench(subject, dtype, seed, spent, before, frugal=fast)
             found = benches[dtype]
             if isinstance(found, Undecided):
