@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...bilingual import words
 from ..bench import Bench
 from ..law import Law, Probe
 from ..runs import Claim, Run, block, once
 from ..subjects.base import Offer
-from ..subjects.layers import token_table
+from ..subjects.layers import asked, token_table
 from ..verdict import Finding, NotApplicable, NotSupported
 from .causality import with_
 from .padding import padded
@@ -93,13 +93,20 @@ def _holds_settings(value: Any) -> bool:
     return value is not None and not simple and not callable(value) and bool(getattr(value, "__dict__", None))
 
 
+def _table(bench: Bench, ids: Tensor) -> nn.Module | None:
+    """The table that is read for ``ids``."""
+    with asked(bench.module, ids) as tables:
+        bench.logits(once(ids))
+    return token_table(bench.module, bench.subject.facts.vocab_size, tables)
+
+
 def embeds(bench: Bench) -> Finding:
     """The rows of the table of embeddings in the place of ids; where a model scales them first, so scaled."""
     bench.subject.require(Offer.EMBEDS)
-    table = token_table(bench.module, bench.subject.facts.vocab_size)
+    ids = bench.texts(2, seed=114)
+    table = _table(bench, ids)
     if table is None:
         raise NotSupported("no table of token embeddings was found", "没有找到词元嵌入表")
-    ids = bench.texts(2, seed=114)
     with torch.no_grad():
         rows = table(ids)
     plain = once(ids)
@@ -114,7 +121,7 @@ def contiguity(bench: Bench) -> Finding:
     ids = bench.texts(2, seed=115)
     turned = ids.T.contiguous().T
     found = [_same(bench, once(turned), once(ids), contiguous=[False, True])]
-    table = token_table(bench.module, bench.subject.facts.vocab_size)
+    table = _table(bench, ids)
     if Offer.EMBEDS in bench.subject.offers and table is not None:
         with torch.no_grad():
             rows = table(ids)
