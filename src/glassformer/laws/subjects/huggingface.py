@@ -39,7 +39,7 @@ BESIDE_A_SOURCE: Mapping[Offer, tuple[str, ...]] = {
 BOTH_WAYS = frozenset({"xlnet", "xlm", "flaubert"})
 """Read in both directions unless told otherwise, although their class also stands among the causal ones."""
 
-VOCABULARY = ("vocab_size", "n_vocab", "decoder_vocab_size")
+VOCABULARY = ("vocab_size", "n_vocab", "decoder_vocab_size", "tgt_vocab_size")
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_target_positions", "seq_length")
 
 

@@ -84,14 +84,24 @@ LAYER_KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 """Lists that say the kind of each layer; the tiny model has each kind once."""
 
 OWN: Mapping[str, Mapping[str, Any]] = {
+    "bailing_hybrid": {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
     "bamba": {"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 8},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
     "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 10000.0},
              "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4, "moe_top_k": 2}},
+    "dory": {
+        "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1,
+    },
     "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 0},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 8, "laurel_rank": 4, "altup_num_inputs": 2,
+    },
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": WINDOW},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_heads": 8, "mamba_d_head": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
+    "longcat_flash": {"qk_head_dim": 16, "zero_expert_num": 2},
     "mamba2": {"num_heads": 8, "head_dim": 8},
     "minicpm3": {"dim_model_base": 4},  # an eighth of the width, where the default is a tenth: it divides the logits
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},
@@ -101,7 +111,14 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     },
     "rwkv": {"attention_hidden_size": 32},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
-    "zamba2": {"mamba_headdim": 8, "n_mamba_heads": 8, "mamba_ngroups": 1},
+    "zamba": {
+        "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "attention_hidden_size": 64,
+        "attention_head_dim": 16, "mamba_d_state": 8, "mamba_dt_rank": 4,
+    },
+    "zamba2": {
+        "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "attention_hidden_size": 64,
+        "attention_head_dim": 16, "n_mamba_heads": 8, "mamba_ngroups": 1, "adapter_rank": 4,
+    },
 }  # fmt: skip
 """What no general rule gives."""
 
