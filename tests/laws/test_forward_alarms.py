@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from glassformer.laws import Report, Verdict, check_subject
 from glassformer.laws.bench import Bench
-from glassformer.laws.probes.flags import without_dropout
 from glassformer.laws.probes.position_tables import closed_slopes
 from glassformer.laws.runs import Claim, cells, once, row_by_row
 from glassformer.laws.subjects.base import Continued, Kind
 from glassformer.laws.subjects.layers import changed, heard
 from glassformer.laws.subjects.module import CallableSubject
 from glassformer.laws.verdict import NotSupported
+from glassformer.laws.weights import without_dropout
 
 from .mutants_forward import DECODER
 from .test_forward import OWN, subject_of, violated

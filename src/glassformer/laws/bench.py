@@ -295,7 +295,17 @@ class Bench:
             raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
         if self.frugal and not (worst.kept or worst.at_least or unsteady or self.steady):
             raise _differ()
+        if worst.kept and not worst.at_least and self._hidden(worst):
+            raise NotSupported(
+                "rounding alone moves the logits by more than they spread",
+                "仅舍入误差造成的变化就超过 logits 的离散程度",
+            )
         return worst
+
+    def _hidden(self, finding: Finding) -> bool:
+        """Whether what was measured is more than rounding elsewhere, and kept for rounding being magnified that far."""
+        spread = finding.witness["logit_standard_deviation"]
+        return finding.bound >= spread and finding.measured > FLOOR[self.dtype] * spread
 
     def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
         right_at = claim.left_at if claim.right_at is None else claim.right_at

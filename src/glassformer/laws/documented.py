@@ -74,6 +74,26 @@ LIMITS: Sequence[Limit] = (
             "HRM 只让梯度穿过最后几个循环（modeling_hrm_text.py：grad_threshold 之前用 torch.no_grad()）",
         ),
     ),
+    Limit(
+        r"transformers\.models\.(bart|mbart|plbart|pegasus|bigbird_pegasus|blenderbot|blenderbot_small|marian|mvp|trocr|whisper)"
+        r"\.modeling_\w+\.\w+ForCausalLM",
+        r"alignment\.value|loss-mask\.parts|gradient\.loss",
+        words(
+            "decoders of the Bart family say of labels, in the docstring of forward: “The labels are **not shifted** inside "
+            "the model”; shift them before the call",
+            "Bart 一族的解码器在 forward 的文档字符串中说明标签：“The labels are **not shifted** inside the model”；"
+            "请在调用前自行移位",
+        ),
+    ),
+    Limit(
+        r"transformers\.models\.cpmant\..*", r"arguments\.mask|generate\.padded|padding\..*",
+        words(
+            "CPM-Ant's attention_mask is a “dummy parameter for text-generation pipeline” (modeling_cpmant.py, "
+            "CpmAntForCausalLM.forward); pads are the tokens of id 0",
+            "CPM-Ant 的 attention_mask 是“dummy parameter for text-generation pipeline”"
+            "（modeling_cpmant.py，CpmAntForCausalLM.forward）；编号为 0 的词元即填充",
+        ),
+    ),
 )  # fmt: skip
 """Kept short on purpose: what is documented nowhere is a violation."""
 

@@ -13,7 +13,7 @@ from ..bench import Bench
 from ..law import Law, Probe
 from ..runs import Claim, Run, block, once
 from ..subjects.base import Offer
-from ..subjects.layers import token_table
+from ..subjects.layers import asked, token_table
 from ..verdict import Finding, NotApplicable, NotSupported
 from .causality import with_
 from .padding import padded
@@ -63,13 +63,25 @@ def training(bench: Bench) -> Finding:
     return _same(bench, first, plain, training=[True, False])
 
 
+def _table(bench: Bench) -> nn.Module | None:
+    """The table that is read for ids."""
+
+    def found() -> nn.Module | None:
+        ids = bench.texts(2)
+        with asked(bench.module, ids) as tables:
+            bench.logits(once(ids))
+        return token_table(bench.module, bench.subject.facts.vocab_size, tables)
+
+    return bench.known("table", found)
+
+
 def embeds(bench: Bench) -> Finding:
     """The rows of the table of embeddings in the place of ids; where a model scales them first, so scaled."""
     bench.subject.require(Offer.EMBEDS)
-    table = token_table(bench.module, bench.subject.facts.vocab_size)
+    ids = bench.texts(2)
+    table = _table(bench)
     if table is None:
         raise NotSupported("no table of token embeddings was found", "没有找到词元嵌入表")
-    ids = bench.texts(2)
     with torch.no_grad():
         rows = table(ids)
     plain = bench.plain(ids)
@@ -84,7 +96,7 @@ def contiguity(bench: Bench) -> Finding:
     ids = bench.texts(2)
     turned = ids.T.contiguous().T
     found = [_same(bench, once(turned), bench.plain(ids), contiguous=[False, True])]
-    table = token_table(bench.module, bench.subject.facts.vocab_size)
+    table = _table(bench)
     if Offer.EMBEDS in bench.subject.offers and table is not None:
         with torch.no_grad():
             rows = table(ids)

@@ -254,14 +254,17 @@ def epsilon(bench: Bench) -> Finding:
     told = bench.subject.facts.settings.get("eps")
     if not isinstance(told, float) or told <= 0:
         raise NotSupported("no epsilon is known from the configuration", "配置中没有已知的 epsilon")
+    named = _settings(bench)
+    rms_alone = bool(named) and all("rms" in name for name in named)  # then nothing is said of a LayerNorm
     effective = {
         name: right.eps
         for name, (_, right, _) in norms(bench).items()
         if right.off <= FITS and right.eps > 0 and not _inside_attention(bench, name)
-    }
+        and not (rms_alone and right.form != "RMSNorm")
+    }  # fmt: skip
     if not effective:
         raise NotSupported("no norm of a known kind with an epsilon was found", "没有找到带 epsilon 的已知类型归一化")
-    known = {told, *_settings(bench)}  # some models have several, for norms of different kinds
+    known = {told, *named.values()}  # some models have several, for norms of different kinds
     effective = {n: eps for n, eps in effective.items() if not any(abs(eps / k - 1) < EPSILON for k in known)} or {
         next(iter(effective)): told
     }
@@ -280,11 +283,11 @@ def _inside_attention(bench: Bench, name: str) -> bool:
     return any(word in parent for word in ("attention", "attn", "mixer", "mamba"))
 
 
-def _settings(bench: Bench) -> list[float]:
-    """Every number of the configuration that is called an epsilon."""
+def _settings(bench: Bench) -> dict[str, float]:
+    """Every number of the configuration that is called an epsilon, by its name."""
     config = getattr(bench.subject.module, "config", None)
     values = {} if config is None else dict(getattr(config, "__dict__", {}))
-    return [value for name, value in values.items() if "eps" in name and isinstance(value, float) and value > 0]
+    return {name: value for name, value in values.items() if "eps" in name and isinstance(value, float) and value > 0}
 
 
 def positions(bench: Bench) -> Finding:

@@ -106,7 +106,7 @@ def _built(chosen: Architecture, sizes: Any, seed: int) -> tuple[Mapping[str, An
     model_class = getattr(library(), chosen.cls)
     config_class = model_class.config_class
     defaults = config_class().to_dict()
-    given = tiny(defaults, sizes, chosen.model_type)
+    given = tiny(defaults, sizes, chosen.model_type, usual=_usual)
     if chosen.kind is Kind.CAUSAL and defaults.get("is_decoder") is False:
         given["is_decoder"] = True
     if chosen.kind is Kind.SEQUENCE_TO_SEQUENCE and defaults.get("decoder_start_token_id") is None:
@@ -119,6 +119,16 @@ def _built(chosen: Architecture, sizes: Any, seed: int) -> tuple[Mapping[str, An
     model = model_class(config_class(**given)).eval()
     _runs(model, chosen.kind)
     return given, model
+
+
+def _usual(model_type: str) -> Mapping[str, Any]:
+    """The settings of a model type by itself; none where it never stands alone."""
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.for_model(model_type).to_dict()
+    except ValueError:
+        return {}
 
 
 @torch.no_grad()

@@ -39,7 +39,7 @@ BESIDE_A_SOURCE: Mapping[Offer, tuple[str, ...]] = {
 BOTH_WAYS = frozenset({"xlnet", "xlm", "flaubert"})
 """Read in both directions unless told otherwise, although their class also stands among the causal ones."""
 
-VOCABULARY = ("vocab_size", "n_vocab", "decoder_vocab_size")
+VOCABULARY = ("vocab_size", "n_vocab", "decoder_vocab_size", "tgt_vocab_size")
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_target_positions", "seq_length")
 
 
@@ -61,6 +61,8 @@ class HuggingFaceSubject(ModelSubject):
         config: Any = module.config
         found = kind or kind_of(module)
         super().__init__(name or type(module).__name__, module, found, facts_of(config))
+        if (said := _tied(module)) is not None:
+            self.facts.settings = {**self.facts.settings, "tied": said}
         self.recipe = recipe
         self._parameters = inspect.signature(module.forward).parameters
         self._further = _annotated(self._parameters.values())
@@ -205,6 +207,19 @@ def facts_of(config: Any) -> Facts:
         special=frozenset(_special(holders[1])),
         settings={**settings, "model_type": str(config.model_type)},
     )
+
+
+def _tied(module: nn.Module) -> bool | None:
+    """Whether the configuration of the innermost model that has the head says that it is tied; None where it does not say.
+
+    A wrapper and the model of text inside it may say different things: ``transformers`` asks the one that owns the head.
+    """
+    from transformers import PreTrainedModel
+
+    holders = [part for part in module.modules() if isinstance(part, PreTrainedModel)]
+    with_head = [part for part in holders if part.get_output_embeddings() is not None]
+    said = getattr(with_head[-1].config, "tie_word_embeddings", None) if with_head else None
+    return said if isinstance(said, bool) else None
 
 
 def _windowed(text: Any) -> bool:

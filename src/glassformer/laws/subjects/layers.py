@@ -66,15 +66,36 @@ def changed(layer: nn.Module, change: Callable[[Tensor], Tensor]) -> Iterator[No
         handle.remove()
 
 
-def token_table(module: nn.Module, vocab_size: int) -> nn.Module | None:
-    """The table of token embeddings: what the module says, or its first table with a row for each id."""
+@contextmanager
+def asked(module: nn.Module, ids: Tensor) -> Iterator[list[nn.Module]]:
+    """The tables that are asked for exactly ``ids (b, n)`` in the call made meanwhile, each once."""
+    found: list[nn.Module] = []
+
+    def hook(table: nn.Module, args: tuple[Any, ...]) -> None:
+        same = args and isinstance(args[0], Tensor) and args[0].shape == ids.shape and bool((args[0] == ids).all())
+        if same and table not in found:
+            found.append(table)
+
+    with ExitStack() as stack:
+        for part in module.modules():
+            if isinstance(part, nn.Embedding):
+                stack.callback(part.register_forward_pre_hook(hook).remove)
+        yield found
+
+
+def token_table(module: nn.Module, vocab_size: int, read: Sequence[nn.Module] = ()) -> nn.Module | None:
+    """The table of token embeddings: what the module says, or its first table with a row for each id.
+
+    Only tables of ``read``, which were asked for the ids of a text, count where there are any: what a model with a source
+    says may be the table of the source.
+    """
     told = getattr(module, "get_input_embeddings", None)
     if callable(told):
         try:
             table = told()
         except (NotImplementedError, AttributeError):
             table = None
-        if isinstance(table, nn.Module):
+        if isinstance(table, nn.Module) and (not read or table in read):
             return table
-    tables = (part for part in module.modules() if isinstance(part, nn.Embedding))
-    return next((table for table in tables if table.num_embeddings >= vocab_size), None)
+    tables = read or [part for part in module.modules() if isinstance(part, nn.Embedding)]
+    return next((t for t in tables if isinstance(t, nn.Embedding) and t.num_embeddings >= vocab_size), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,22 +77,33 @@ ONE = frozenset({"n_group", "topk_group", "n_groups", "mamba_n_groups", "n_share
 
 FILLED = HEAD_DIMS | KV_HEADS | CHOSEN | EXPERTS | INNER | WIDTHS | VOCABULARIES | ONE | {"vocab_size"}
 
-ROLES = ("is_decoder", "add_cross_attention")
-"""What a configuration inside another is told by the outer one, and would forget where it is given anew."""
+FOREIGN = frozenset({"transformers_version", "architectures", "dtype"})
+"""What a configuration says of its file and not of the model."""
 
 LAYER_KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 """Lists that say the kind of each layer; the tiny model has each kind once."""
 
 OWN: Mapping[str, Mapping[str, Any]] = {
+    "bailing_hybrid": {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
     "bamba": {"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 8},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
     "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 10000.0},
              "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4, "moe_top_k": 2}},
+    "dory": {
+        "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1,
+    },
     "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 0},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 8, "laurel_rank": 4, "altup_num_inputs": 2,
+    },
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": WINDOW},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_heads": 8, "mamba_d_head": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
+    "longcat_flash": {"qk_head_dim": 16, "zero_expert_num": 2},
     "mamba2": {"num_heads": 8, "head_dim": 8},
+    "minicpm3": {"dim_model_base": 4},  # an eighth of the width, where the default is a tenth: it divides the logits
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},
     "reformer": {
         "axial_pos_shape": [8, 8], "axial_pos_embds_dim": [16, 16], "attn_layers": ["local", "lsh"],
@@ -100,24 +111,50 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     },
     "rwkv": {"attention_hidden_size": 32},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
-    "zamba2": {"mamba_headdim": 8, "n_mamba_heads": 8, "mamba_ngroups": 1},
+    "zamba": {
+        "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "attention_hidden_size": 64,
+        "attention_head_dim": 16, "mamba_d_state": 8, "mamba_dt_rank": 4,
+    },
+    "zamba2": {
+        "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "attention_hidden_size": 64,
+        "attention_head_dim": 16, "n_mamba_heads": 8, "mamba_ngroups": 1, "adapter_rank": 4,
+    },
 }  # fmt: skip
 """What no general rule gives."""
 
 
-def tiny(defaults: Mapping[str, Any], sizes: Sizes, model_type: str = "") -> dict[str, Any]:
+Usual = Callable[[str], Mapping[str, Any]]
+"""What a configuration of a model type says when it stands alone."""
+
+
+def tiny(
+    defaults: Mapping[str, Any], sizes: Sizes, model_type: str = "", usual: Usual = lambda _: {}
+) -> dict[str, Any]:  # fmt: skip
     """The settings of ``defaults``, a configuration as a dict, that must change to make it small.
 
-    Configurations inside it are made small too; only what changes is returned.
+    Configurations inside it are made small too; only what changes is returned, and in those also what differs from their
+    ``usual`` settings: given as a dict they would otherwise forget that they are a decoder, or tied.
     """
     changed: dict[str, Any] = {}
     layers = _layers(defaults)
     for name, value in defaults.items():
+        if isinstance(value, Mapping) and "model_type" in value:
+            changed[name] = _inside(value, sizes, usual)
+            continue
         new = _small(name, value, defaults, sizes, layers)
         if new is not None and new != value:
             changed[name] = new
     changed |= _special(defaults)
     return changed | dict(OWN.get(model_type or str(defaults.get("model_type", "")), {}))
+
+
+def _inside(value: Mapping[str, Any], sizes: Sizes, usual: Usual) -> dict[str, Any]:
+    """A small configuration in the place of ``value``, which stands inside another."""
+    model_type = str(value["model_type"])
+    alone = usual(model_type)
+    own = {name: said for name, said in value.items() if name in alone and alone[name] != said}
+    kept = {name: said for name, said in own.items() if name not in FOREIGN and not isinstance(said, Mapping)}
+    return {"model_type": model_type, **kept, **tiny(value, sizes, usual=usual)}
 
 
 def _layers(defaults: Mapping[str, Any]) -> int:
@@ -127,9 +164,6 @@ def _layers(defaults: Mapping[str, Any]) -> int:
 
 def _small(name: str, value: Any, defaults: Mapping[str, Any], sizes: Sizes, layers: int) -> Any:
     """The small value of a setting, or None where it stays."""
-    if isinstance(value, Mapping) and "model_type" in value:
-        roles = {role: True for role in ROLES if value.get(role) is True}
-        return {"model_type": value["model_type"], **roles, **tiny(value, sizes)}
     if name in LAYER_KINDS and isinstance(value, list):
         return _each_kind(value, layers)
     if value is None and sizes.fill and name in FILLED:
