@@ -77,9 +77,6 @@ ONE = frozenset({"n_group", "topk_group", "n_groups", "mamba_n_groups", "n_share
 
 FILLED = HEAD_DIMS | KV_HEADS | CHOSEN | EXPERTS | INNER | WIDTHS | VOCABULARIES | ONE | {"vocab_size"}
 
-ROLES = ("is_decoder", "add_cross_attention")
-"""What a configuration inside another is told by the outer one, and would forget where it is given anew."""
-
 LAYER_KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 """Lists that say the kind of each layer; the tiny model has each kind once."""
 
@@ -128,8 +125,7 @@ def _layers(defaults: Mapping[str, Any]) -> int:
 def _small(name: str, value: Any, defaults: Mapping[str, Any], sizes: Sizes, layers: int) -> Any:
     """The small value of a setting, or None where it stays."""
     if isinstance(value, Mapping) and "model_type" in value:
-        roles = {role: True for role in ROLES if value.get(role) is True}
-        return {"model_type": value["model_type"], **roles, **tiny(value, sizes)}
+        return {"model_type": value["model_type"], **tiny(value, sizes)}
     if name in LAYER_KINDS and isinstance(value, list):
         return _each_kind(value, layers)
     if value is None and sizes.fill and name in FILLED:
