@@ -24,8 +24,8 @@ OWN = (
 ENTRIES = {10, *range(14, 26), *range(27, 35), 60, 61, 62, 84, 85}
 
 
-def subject_of(file: str, config: dict[str, Any]) -> ModelSubject:
-    module = mutated(file)
+def subject_of(file: str, config: dict[str, Any], old: str | None = None, new: str = "") -> ModelSubject:
+    module = mutated(file, old, new)
     torch.manual_seed(0)
     if file == SEQ2SEQ:
         return module.SmallSubject(module.SmallSeq2Seq(module.SmallConfig(**config)))

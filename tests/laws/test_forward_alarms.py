@@ -247,6 +247,7 @@ class Apart(Parts):
 
     def forward(self, ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
         at = torch.arange(ids.shape[1])[None] + 2 if position_ids is None else position_ids
+        assert self.place is not None
         return self.head(self.embed(ids) + self.place(at))
 
 

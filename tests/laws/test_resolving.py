@@ -14,7 +14,6 @@ from glassformer.laws import Verdict, check_subject
 from glassformer.laws.law import Family
 from glassformer.laws.subjects.base import Kind, Offer
 from glassformer.laws.subjects.resolve import subjects_from
-from glassformer.laws.subjects.tiny import Sizes, tiny
 from glassformer.laws.subjects.told import Told
 
 transformers = pytest.importorskip("transformers")
@@ -157,12 +156,3 @@ def test_nearly_every_architecture_can_be_built_small() -> None:
             if "something beside text" not in error.fact:
                 failed[each.cls] = error.context
     assert len(failed) <= len(architectures()) // 10, failed
-
-
-def test_a_configuration_inside_another_keeps_its_role() -> None:
-    inner = {"model_type": "bert", "hidden_size": 768, "is_decoder": True, "add_cross_attention": True}
-    made = tiny({"model_type": "encoder-decoder", "encoder": {**inner, "is_decoder": False}, "decoder": inner}, Sizes())
-    assert made["decoder"] == {
-        "model_type": "bert", "is_decoder": True, "add_cross_attention": True, "hidden_size": 32,
-    }  # fmt: skip
-    assert "is_decoder" not in made["encoder"]
