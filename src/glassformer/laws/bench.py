@@ -16,7 +16,7 @@ from .kept import KeptLogits
 from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
-from .weights import amplified, scale, shaken_by, unsettle, without_dropout
+from .weights import amplified, scale, shaken_by, unsettle, usual_factor, without_dropout
 
 FLOOR = {torch.float64: 1e-9, torch.float32: 1e-4}
 """No bound is set lower than this part of the logits' standard deviation: rounding differs between shapes and kernels."""
@@ -30,12 +30,17 @@ SLACK = 100.0
 EFFECT = 1e-3
 """The part of the logits' standard deviation that counts as an effect."""
 
-LENGTH = 12
+LENGTH, FRUGAL_LENGTH = 12, 20
+"""The usual length of a text. Where few are read they go beyond a block of 16."""
 
 T = TypeVar("T")
 
 WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
+
+
+LOGITS = 2 * 10**7
+"""Logits of one forward pass: 160 MB in double precision, of which a claim has a few copies."""
 
 
 @dataclass(slots=True)
@@ -50,13 +55,15 @@ class Bench:
     """A copy of the subject's model in ``dtype`` with weights that make faults show, and what can be done with it.
 
     ``before`` is the factor of the weights on a bench of the same subject at another precision: here they begin with it,
-    and probes that repeat what was seen there try fewer lengths. Raises ``NotSupported`` from the constructor where the
+    and probes that repeat what was seen there try fewer lengths. A ``frugal`` bench makes as few passes as it can: the
+    weights begin with a guess, and rounding and steadiness are asked for only where a claim fails; it allows what single
+    precision would. Raises ``NotSupported`` from the constructor where the
     model cannot be run at this precision at all.
     """
 
     def __init__(
         self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None,
-        before: float | None = None,
+        before: float | None = None, *, frugal: bool = False,
     ) -> None:  # fmt: skip
         self.subject = subject
         self.dtype = dtype
@@ -64,14 +71,16 @@ class Bench:
         self.spent = spent if spent is not None else Spent()
         self.generator = torch.Generator().manual_seed(seed)
         self.module = subject.copied().to(dtype).eval()
-        self.gain = 1.0
-        self.repeats = before is not None
+        self.frugal, self.repeats = frugal, before is not None
         self._kept = KeptLogits()
         self._plain: dict[tuple[Any, ...], Run] = {}
         self._effects: dict[Offer, float] = {}
         self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
-        self.factor = amplified(self.module, self._telling, before or 1.0)
+        begin = before or (usual_factor(self.module) if frugal else 1.0)
+        self.factor, told = amplified(self.module, self._telling, begin, 3 if frugal else 8, jump=frugal)
+        if not told:
+            self._kept.forget()
         if not bool(torch.isfinite(self.usual).any()):
             raise NotSupported("every logit is NaN or infinite", "所有 logits 都是 NaN 或无穷")
 
@@ -81,7 +90,8 @@ class Bench:
     def length(self) -> int:
         """The usual length of a text: short, longer than common windows of tests where the model allows."""
         context = self.subject.facts.context
-        return LENGTH if context is None else max(2, min(LENGTH, context))
+        usual = FRUGAL_LENGTH if self.frugal else LENGTH
+        return usual if context is None else max(2, min(usual, context))
 
     def texts(self, rows: int, length: int | None = None, seed: int = 0) -> Tensor:
         """``(rows, length)`` random ids, none of them special; the same for the same seed."""
@@ -98,6 +108,21 @@ class Bench:
         next_one = {a: allowed[(k + max(1, len(allowed) // 3)) % len(allowed)] for k, a in enumerate(allowed)}
         return torch.tensor([next_one.get(i, allowed[0]) for i in ids.reshape(-1).tolist()]).reshape(ids.shape)
 
+    def base(self, n: int) -> Tensor:
+        """``(1, n)``: the begin of the longest text, of which several lengths are tried."""
+        return self.texts(1, max(n, *self.lengths()))[:, :n]
+
+    def side_by_side(self, ids: Tensor) -> Tensor:
+        """``(n + 1, n)``: the text ``ids (1, n)``, in row ``t`` with token ``t`` changed, at last with all but the last.
+
+        One row more than there are positions, lest a mask ``(n, n)`` be taken for rows of positions.
+        """
+        n = ids.shape[1]
+        rows, at, other = ids.repeat(n + 1, 1), torch.arange(1, n), self.other(ids)
+        rows[at, at] = other[0, at]
+        rows[-1, :-1] = other[0, :-1]
+        return rows
+
     def lengths(self) -> Sequence[int]:
         """Lengths around powers of two and the model's window, up to its context and to what its size lets one try."""
         window = self.subject.facts.settings.get("window")
@@ -111,7 +136,8 @@ class Bench:
             *([window - 1, window, window + 1, window + 3] if window else []),
         }
         size = sum(p.numel() for p in self.module.parameters())
-        most = min(self.subject.facts.context or 65, max(self.length, math.isqrt(WORK // max(1, size))))
+        room = math.isqrt(LOGITS // self.subject.facts.vocab_size)
+        most = min(self.subject.facts.context or 65, max(self.length, min(room, math.isqrt(WORK // max(1, size)))))
         found = sorted(n for n in wanted if 1 <= n <= most)
         # What another precision changes (constants, dtypes, kernels) does not hang on every length.
         return sorted({*found[:2], self.length, found[-1]} & set(found)) if self.repeats else found
@@ -160,28 +186,36 @@ class Bench:
             # torch.manual_seed looks for GPUs too, for longer than a small forward pass takes.
             torch.default_generator.manual_seed(run.seed)
             self.module.train(run.training)
-            if run.gain != self.gain:
-                scale(self.module, run.gain / self.gain)
-                self.gain = run.gain
+            if run.gain != 1:
+                scale(self.module, run.gain)
             try:
                 yield
             finally:
                 self.module.eval()
+                if run.gain != 1:  # a power of two: bit for bit what it was
+                    scale(self.module, 1 / run.gain)
 
     def _telling(self, module: nn.Module) -> tuple[float, float]:
-        ids = self.texts(1)
-        changed = ids.clone()
-        changed[:, :-1] = self.other(ids)[:, :-1]
-        (logits,) = self.outputs(once(torch.cat([ids, changed])))
+        self._kept.forget()
+        if self.frugal:
+            logits = self.usual
+            self.__dict__.pop("usual")  # what it was before the weights grew
+        else:
+            (logits,) = self.outputs(once(self.side_by_side(self.texts(1))[[0, -1]]))
         spread = float(logits[0].std())
-        return spread, float((logits[0, -1] - logits[1, -1]).abs().max()) / max(spread, 1e-300)
+        return spread, float((logits[0, -1] - logits[-1, -1]).abs().max()) / max(spread, 1e-300)
 
     # Size and rounding
 
     @cached_property
+    def usual_ids(self) -> Tensor:
+        """``(b, n)``: two random texts; on a frugal bench what most of its claims are about."""
+        return self.side_by_side(self.base(self.length)) if self.frugal else self.texts(2)
+
+    @cached_property
     def usual(self) -> Tensor:
-        """``(2, n, V)``: the logits of two random texts, with which others are compared."""
-        return self.logits(self.plain(self.texts(2)))
+        """``(b, n, V)``: the logits of the usual texts, with which others are compared."""
+        return self.logits(self.plain(self.usual_ids))
 
     @cached_property
     def spread(self) -> float:
@@ -191,7 +225,7 @@ class Bench:
     @cached_property
     def noise(self) -> float:
         """How far a relative change of the parameters by one rounding moves the logits, in their standard deviations."""
-        before, shaken = self.usual, once(self.texts(2))
+        before, shaken = self.usual, once(self.usual_ids)
         with shaken_by(self.module, JITTER[self.dtype], self.generator):
             (after,) = self.outputs(shaken)
         return float((after - before).abs().max()) / self.spread
@@ -199,19 +233,21 @@ class Bench:
     @property
     def tolerance(self) -> float:
         """What two runs may differ by, in standard deviations of the logits."""
+        if self.frugal:
+            return self.single_tolerance
         return max(FLOOR[self.dtype], SLACK * self.noise) if self.steady else FLOOR[self.dtype]
 
     @cached_property
     def steady(self) -> bool:
         """Whether two equal calls agree. Where not, their difference would be taken for rounding, and hide everything."""
-        left, (right,) = self.usual, self.outputs(once(self.texts(2)))
+        left, (right,) = self.usual, self.outputs(once(self.usual_ids))
         apart = torch.where(left == right, 0.0, (left - right).abs()).max()
         return bool(apart <= FLOOR[self.dtype] * left.std())
 
     @cached_property
     def rows_apart(self) -> bool:
         """Whether the rows of a batch leave each other alone. Where not, other laws are tried row by row."""
-        pair, alone = self.usual, self.logits(self.plain(self.texts(2)[:1]))
+        pair, alone = self.usual, self.logits(self.plain(self.usual_ids[:1]))
         return float((pair[0] - alone[0]).abs().max()) <= self.tolerance * self.spread
 
     @property
@@ -236,8 +272,8 @@ class Bench:
 
         Only claims about steadiness itself are put to the test ``unsteady``, on a model whose equal calls differ.
         """
-        if not (unsteady or self.steady):
-            raise NotSupported("two equal calls differ (see determinism)", "两次相同的调用结果不同（见 determinism）")
+        if not (unsteady or self.frugal or self.steady):
+            raise _differ()
         worst: Finding | None = None
         for claim in claims:
             finding = self._tested(claim, witness)
@@ -245,6 +281,8 @@ class Bench:
                 worst = finding
         if worst is None:
             raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
+        if self.frugal and not (worst.kept or worst.at_least or unsteady or self.steady):
+            raise _differ()
         return worst
 
     def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
@@ -258,7 +296,10 @@ class Bench:
         facts |= {"length": claim.left.length, "logit_standard_deviation": spread, **claim.facts, **witness}
         # A dual asks whether anything at all has moved.
         measured = float(apart.max()) if claim.differ else float(apart[at])
-        bound = (EFFECT if claim.differ else self.tolerance) * spread
+        # On a frugal bench rounding is measured where it could excuse something.
+        enough = self.frugal and measured <= FLOOR[torch.float32] * spread
+        tolerance = EFFECT if claim.differ else FLOOR[torch.float32] if enough else self.tolerance
+        bound = tolerance * spread
         return Finding(measured=measured, bound=bound, at_least=claim.differ, witness=facts, claim=claim)
 
     def need(self, offer: Offer) -> None:
@@ -328,6 +369,10 @@ class Bench:
     def _apart(self, left: Run, right: Run, left_at: Cells, right_at: Cells | None) -> float:
         a, b = left_at.of(self.logits(left)), (right_at or left_at).of(self.logits(right))
         return float((a - b).abs().max()) / self.spread
+
+
+def _differ() -> NotSupported:
+    return NotSupported("two equal calls differ (see determinism)", "两次相同的调用结果不同（见 determinism）")
 
 
 def chunked_pair(ids: Tensor) -> Run:

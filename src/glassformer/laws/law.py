@@ -31,6 +31,7 @@ class Probe:
 
     ``run`` takes a bench (for a model) or the subject itself (for the other families) and returns a ``Finding``; it
     raises ``NotSupported`` or ``NotApplicable`` where there is nothing to measure. ``fast`` probes are those of ``--fast``.
+    ``repeated`` probes are tried in single precision too, whatever double precision says.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Probe:
     run: Callable[[Any], Finding]
     family: Family = Family.MODEL
     fast: bool = False
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ Everything here works in place on a copy that belongs to a bench.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,13 +76,17 @@ def shaken_by(module: nn.Module, size: float, generator: torch.Generator) -> Ite
 
 
 def amplified(
-    module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], begin: float = 1.0, limit: int = 8
-) -> float:
-    """Scale the matrices of ``module`` until logits spread and depend on what was read before; returns the factor.
+    module: nn.Module, telling: Callable[[nn.Module], tuple[float, float]], begin: float = 1.0, limit: int = 8,
+    *, jump: bool = False,
+) -> tuple[float, bool]:  # fmt: skip
+    """Scale the matrices of ``module`` until logits spread and depend on what was read before.
+
+    Returns the factor, and whether ``telling`` was asked with it last.
 
     ``telling`` gives the standard deviation of the logits and how far what was read before moves the last logits, in
     those deviations. Either is NaN where numbers overflow; then the last good factor is kept. Where the past has no effect
-    at all, larger weights would not give it one. ``begin`` is the factor to begin with.
+    at all, larger weights would not give it one. ``begin`` is the factor to begin with;
+    with ``jump`` logits that spread too little are made up for in one step, as they grow at least with the last matrix.
     """
     factor = begin
     if begin != 1:
@@ -90,12 +95,25 @@ def amplified(
         spread, reach = telling(module)
         if not (spread == spread and reach == reach):
             scale(module, 0.5)
-            return factor / 2
+            factor /= 2
+            if jump:
+                continue
+            return factor, False
         if spread >= 1 and (reach >= 0.05 or factor >= HOPELESS):
-            break
-        scale(module, 2.0)
-        factor *= 2
-    return factor
+            return factor, True
+        step = 2.0 ** min(6, max(1, math.ceil(-math.log2(spread)))) if jump and spread > 0 else 2.0
+        scale(module, step)
+        factor *= step
+    return factor, False
+
+
+def usual_factor(module: nn.Module) -> float:
+    """The power of two that brings the gain of the median matrix, its deviation times the root of its width, near 1.5."""
+    gains = sorted(
+        float(p.detach().std()) * (p.numel() / p.shape[0]) ** 0.5 for _, p in parameters(module) if p.ndim >= 2
+    )
+    middle = gains[len(gains) // 2] if gains else 0.0
+    return 2.0 ** max(-6, min(6, round(math.log2(1.5 / middle)))) if 0 < middle < math.inf else 1.0
 
 
 @contextmanager

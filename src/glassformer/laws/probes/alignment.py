@@ -137,7 +137,7 @@ ALIGNMENT = Law(
     ),
     chapter="9.2",
     probes=(
-        Probe(id="alignment.value", does=words("the model's own loss", "模型自报的损失"), run=value),
+        Probe(id="alignment.value", does=words("the model's own loss", "模型自报的损失"), run=value, fast=True),
         Probe(id="alignment.function", does=words("a loss alone", "单独的损失函数"), run=function, family=Family.LOSS),
         Probe(
             id="alignment.collator", does=words("labels that a collator makes", "整理器给出的标签"),

@@ -113,7 +113,7 @@ CACHE = Law(
         Probe(id="cache.one-by-one", does=words("token by token", "逐个词元"), run=_chunking(one_by_one)),
         Probe(
             id="cache.prefill-then-steps", does=words("half at once, then steps", "先整块后逐步"),
-            run=_chunking(prefill_then_steps), fast=True,
+            run=_chunking(prefill_then_steps), fast=True, repeated=True,
         ),
         Probe(id="cache.uneven", does=words("uneven chunks", "不等长分块"), run=_chunking(uneven)),
         Probe(id="cache.long", does=words("small chunks after long pasts", "长前文后的小块"), run=long),

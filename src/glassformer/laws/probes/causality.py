@@ -24,39 +24,23 @@ GENTLE = (1.0, 1 / 8, 1 / 64)
 
 def perturbed(bench: Bench, n: int) -> tuple[Tensor, Tensor, Cells]:
     """A text repeated ``n - 1`` times; the same with token ``t`` changed in row ``t - 1``; all cells before it."""
-    ids = base(bench, n).expand(n - 1, n).clone()
+    ids = bench.base(n).expand(n - 1, n).clone()
     changed, other = ids.clone(), bench.other(ids)
     at = torch.arange(1, n)
     changed[at - 1, at] = other[at - 1, at]
     return ids, changed, cells([(t - 1, i) for t in range(1, n) for i in range(t)])
 
 
-def side_by_side(bench: Bench, ids: Tensor) -> Tensor:
-    """``(n + 1, n)``: the text ``ids (1, n)``, in row ``t`` with token ``t`` changed, and at last as it is.
-
-    One row more than there are positions, lest a mask ``(n, n)`` be taken for rows of positions.
-    """
-    n = ids.shape[1]
-    rows, at = ids.expand(n + 1, n).clone(), torch.arange(1, n)
-    rows[at, at] = bench.other(ids)[0, at]
-    return rows
-
-
-def base(bench: Bench, n: int) -> Tensor:
-    """``(1, n)``: the begin of the longest text, of which all lengths are tried."""
-    return bench.texts(1, max(n, *bench.lengths()))[:, :n]
-
-
 def leaks(rows: Run, n: int) -> Claim:
-    """That no row of ``side_by_side``, of which ``rows`` is one call or more, differs from the first before its change."""
+    """That in ``rows``, a run of ``Bench.side_by_side``, none differs from the first one before its changed token."""
     pairs = [(t, i) for t in range(1, n) for i in range(t)]
     return Claim(left=rows, right=rows, left_at=cells(pairs), right_at=cells([(0, i) for _, i in pairs]))
 
 
 def claims(bench: Bench, n: int, **run: object) -> Iterator[Claim]:
     """That changing any token of a text of ``n`` moves no logits before it."""
-    ids = base(bench, n)
-    rows = side_by_side(bench, ids)
+    ids = bench.base(n)
+    rows = bench.side_by_side(ids)
     if bench.rows_apart and "training" not in run:
         yield leaks(with_(bench.plain(rows), **run) if run else bench.plain(rows), n)
         return
@@ -93,7 +77,7 @@ def cached(bench: Bench, lengths: tuple[int, ...]) -> Finding:
     n = bench.length
     cuts = [n] if lengths == (1,) else _parts(n, lengths)
     if bench.rows_apart:
-        claim = leaks(chunked(side_by_side(bench, base(bench, n)), cuts), n)
+        claim = leaks(chunked(bench.side_by_side(bench.base(n)), cuts), n)
     else:
         ids, changed, before = perturbed(bench, n)
         claim = Claim(left=chunked(ids, cuts), right=chunked(changed, cuts), left_at=before)
@@ -132,12 +116,18 @@ def large_scores(bench: Bench) -> Finding:
     return max(finite, key=lambda finding: finding.severity)
 
 
+def reach(bench: Bench) -> int:
+    """How many of the last tokens, itself included, the last one reads through all layers together."""
+    window = bench.subject.facts.settings.get("window")
+    if window is None:
+        return bench.length
+    return min(bench.length, 1 + (window - 1) * max(1, len(bench.subject.blocks(bench.module))))
+
+
 def past(bench: Bench) -> Finding:
     """The dual: each earlier token moves the last logits, as far back as windows let all layers together reach."""
     causal_only(bench)
-    window = bench.subject.facts.settings.get("window")
-    reach = bench.length if window is None else 1 + (window - 1) * max(1, len(bench.subject.blocks(bench.module)))
-    n = min(4, bench.length, reach)
+    n = min(4, reach(bench))
     if n == 1:
         raise NotApplicable("each token reads itself alone", "每个词元只读自己")
     ids = bench.texts(1, n)
@@ -172,11 +162,12 @@ CAUSALITY = Law(
     ),
     chapter="7.4",
     probes=(
-        Probe(id="causality.forward", does=words("each token changed in turn", "逐个改变词元"), run=forward, fast=True),
+        Probe(id="causality.forward", does=words("each token changed in turn", "逐个改变词元"), run=forward, fast=True,
+              repeated=True),
         Probe(id="causality.cached-prefill", does=words("through an empty cache", "经由空缓存"), run=prefill),
         Probe(id="causality.chunks", does=words("through the cache in chunks", "分块经由缓存"), run=chunks),
         Probe(id="causality.dropout", does=words("in training mode", "训练模式下"), run=training),
-        Probe(id="causality.large-scores", does=words("with very large scores", "分数极大时"), run=large_scores),
-        Probe(id="causality.past", does=words("earlier tokens have an effect", "之前的词元有影响"), run=past),
+        Probe(id="causality.large-scores", does=words("with very large scores", "分数极大时"), run=large_scores, fast=True),
+        Probe(id="causality.past", does=words("earlier tokens have an effect", "之前的词元有影响"), run=past, fast=True),
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -45,19 +45,45 @@ CLEAR, SMOOTH = 1e-4, 3e-2
 
 SHARES = "share of the derivative"
 
+MANY = 10**7
+"""Parameters of a model whose gradient is made anew for each probe rather than kept."""
 
-def _sizes(bench: Bench, gradients: Gradients, seed: int) -> dict[str, Tensor]:
+
+class Direction(Mapping[str, Tensor]):
+    """What each parameter is moved by, made when it is asked for: of a large model it would be as large again."""
+
+    def __init__(self, made: Mapping[str, Callable[[], Tensor]]) -> None:
+        self._made = made
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._made[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def only(self, names: Iterable[str]) -> Direction:
+        """The part of it that moves ``names``."""
+        return Direction({name: self._made[name] for name in names})
+
+
+def _noise(shape: torch.Size, seed: int, size: float) -> Tensor:
+    return size * torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _sizes(bench: Bench, gradients: Gradients, seed: int) -> Direction:
     """A random direction in which every parameter has about the same share, however small its gradient."""
-    generator = torch.Generator().manual_seed(seed)
-    named, direction = learning(bench.module), {}
+    named, sizes, shares = learning(bench.module), {}, {}
+    seeds = {name: 100_003 * seed + k for k, name in enumerate(gradients)}
     for name, g in gradients.items():
-        noise = torch.randn(g.shape, generator=generator, dtype=torch.float64)
-        size = float(named[name].detach().double().square().mean().sqrt()) if g.numel() else 0.0
-        direction[name] = noise * (size or 1.0)
-    shares = {name: abs(float((gradients[name] * step).sum())) for name, step in direction.items()}
+        sizes[name] = (float(named[name].detach().double().square().mean().sqrt()) if g.numel() else 0.0) or 1.0
+        shares[name] = abs(float((g * _noise(g.shape, seeds[name], sizes[name])).sum()))
     positive = sorted(share for share in shares.values() if share > 0)
     usual = positive[len(positive) // 2] if positive else 1.0
-    return {name: step * min(1.0, usual / max(shares[name], 1e-300)) for name, step in direction.items()}
+    sizes = {name: size * min(1.0, usual / max(shares[name], 1e-300)) for name, size in sizes.items()}
+    return Direction({name: partial(_noise, g.shape, seeds[name], sizes[name]) for name, g in gradients.items()})
 
 
 def slopes(bench: Bench, objective: Objective, direction: Gradients, step: float, here: float) -> tuple[float, float]:
@@ -104,7 +130,7 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     return Finding(measured=abs(by_differences - by_autograd), bound=bound, unit=SHARES, witness=facts)
 
 
-def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Gradients) -> list[str]:
+def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: Direction) -> list[str]:
     """The last parameter whose gradient is wrong, found by halving; several where no half of them is wrong alone.
 
     A fault spoils the gradients of all that comes before it in the forward pass: it lies nearest to the last of them.
@@ -113,7 +139,7 @@ def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: 
     while len(names) > 1:
         for half in (names[len(names) // 2 :], names[: len(names) // 2]):
             try:
-                finding = along(bench, objective, gradients, {name: direction[name] for name in half})
+                finding = along(bench, objective, gradients, direction.only(half))
             except NotSupported:
                 continue
             if not finding.kept:
@@ -126,14 +152,21 @@ def blamed(bench: Bench, objective: Objective, gradients: Gradients, direction: 
 
 def usual(bench: Bench) -> Gradients:
     """The gradient on the usual text."""
-    return bench.known("gradients", lambda: Objective(bench=bench, call=Inputs(ids=bench.texts(2))).gradients()[1])
+    return _kept(bench, "gradients", Objective(bench=bench, call=Inputs(ids=bench.texts(2))))
+
+
+def _kept(bench: Bench, name: str, objective: Objective) -> Gradients:
+    """The gradient of ``objective``, made once where it is small."""
+    if sum(p.numel() for p in bench.module.parameters()) > MANY:
+        return objective.gradients()[1]
+    return bench.known(name, lambda: objective.gradients()[1])
 
 
 def of_documents(bench: Bench) -> tuple[Objective, Gradients]:
     """The usual rows as two documents each, cut at different places, and the gradient on them."""
     ids = bench.texts(2)
     objective = Objective(bench=bench, call=Inputs(ids=ids, segments=_cut(ids, (3, 5))))
-    return objective, bench.known("gradients of documents", lambda: objective.gradients()[1])
+    return objective, _kept(bench, "gradients of documents", objective)
 
 
 def checked(bench: Bench, objective: Objective, gradients: Gradients, names: Iterable[str] | None = None) -> Finding:
@@ -207,7 +240,8 @@ def descent(bench: Bench) -> Finding:
     ]
     if not reach:
         raise NotSupported("the gradient is zero", "梯度为零")
-    return along(bench, objective, gradients, {name: g * min(reach) for name, g in gradients.items()})
+    direction = Direction({name: partial(torch.mul, g, min(reach)) for name, g in gradients.items()})
+    return along(bench, objective, gradients, direction)
 
 
 def adds(bench: Bench) -> Finding:

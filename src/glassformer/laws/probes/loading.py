@@ -25,13 +25,6 @@ def _fresh(bench: Bench) -> nn.Module:
     return module
 
 
-def _state(module: nn.Module) -> dict[str, Tensor]:
-    return {
-        name: value.detach().clone() if isinstance(value, Tensor) else value
-        for name, value in module.state_dict().items()
-    }
-
-
 def round_trip(bench: Bench) -> Finding:
     """Bit for bit the same logits from a fresh copy that was given the state."""
     ids = bench.texts(2)
@@ -39,11 +32,11 @@ def round_trip(bench: Bench) -> Finding:
     before = evaluate(bench, Inputs(ids=ids)).logits.detach()
     if torch.equal(before, evaluate(bench, Inputs(ids=ids), module=fresh).logits.detach()):
         raise NotSupported("the state has no effect on the logits", "状态对 logits 没有影响")
-    fresh.load_state_dict(_state(bench.module))
+    fresh.load_state_dict(bench.module.state_dict())
     after = evaluate(bench, Inputs(ids=ids), module=fresh).logits.detach()
     differs = int((before != after).sum())
     largest = float((before - after).abs().max()) if differs else 0.0
-    left = [name for name, p in _state(bench.module).items() if not _same(p, fresh.state_dict()[name])]
+    left = [name for name, p in bench.module.state_dict().items() if not _same(p, fresh.state_dict()[name])]
     facts = {"logits_that_differ": differs, "largest": largest, "not_loaded": left[:8], "seed": bench.seed}
     return Finding(measured=largest + len(left), bound=0.0, witness=facts)
 
@@ -54,7 +47,7 @@ def _same(left: object, right: object) -> bool:
 
 def total(bench: Bench) -> Finding:
     """A missing and an unexpected key are errors."""
-    state, fresh = _state(bench.module), _fresh(bench)
+    state, fresh = bench.module.state_dict(), _fresh(bench)
     own = [name for name, _ in bench.module.named_parameters() if name in state]
     if not own:
         raise NotSupported("the state holds no parameter", "状态中没有参数")

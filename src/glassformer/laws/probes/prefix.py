@@ -7,7 +7,6 @@ from ..bench import Bench, causal_only
 from ..law import Law, Probe
 from ..runs import Claim, Inputs, Run, block
 from ..verdict import Finding, NotApplicable
-from .causality import base, side_by_side
 
 
 def lengths(bench: Bench) -> Finding:
@@ -23,8 +22,8 @@ def lengths(bench: Bench) -> Finding:
 
 def _beginning(bench: Bench, n: int) -> Run:
     """A run whose first row is the text of length ``n``: the one that causality makes too, where rows allow."""
-    ids = base(bench, n)
-    return bench.plain(side_by_side(bench, ids) if n > 1 and bench.rows_apart else ids)
+    ids = bench.base(n)
+    return bench.plain(bench.side_by_side(ids) if n > 1 and bench.rows_apart else ids)
 
 
 def last_position(bench: Bench) -> Finding:
@@ -58,7 +57,7 @@ PREFIX = Law(
     ),
     chapter="4.1",
     probes=(
-        Probe(id="prefix.lengths", does=words("several lengths", "若干长度"), run=lengths, fast=True),
+        Probe(id="prefix.lengths", does=words("several lengths", "若干长度"), run=lengths, fast=True, repeated=True),
         Probe(
             id="prefix.last-position", run=last_position,
             does=words("the call that gives the last position alone", "只给出最后位置的调用"),

@@ -24,7 +24,9 @@ CONFIGS = ("config", "cfg", "args")
 
 def switched(module: nn.Module) -> nn.Module:
     """A copy of ``module`` that checkpoints. Raises ``NotSupported`` where no way to say so is known."""
-    copied = copy.deepcopy(module)
+    # The same weights: nothing is done to them, and a large model has no room for another gradient, copy and original.
+    shared = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
+    copied = copy.deepcopy(module, shared)
     enable = getattr(copied, "gradient_checkpointing_enable", None)
     if callable(enable):
         try:
