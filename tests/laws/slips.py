@@ -79,7 +79,7 @@ def decoder(module: ModuleType, config: Mapping[str, Any]) -> CallableSubject:
     return subject
 
 
-RAISED = ("the call raised", "the model cannot be run", "every logit is NaN", "forward returned")
+RAISED = ("the call raised", "the model cannot be run", "every logit is NaN", "forward returned", "the loss has")
 
 
 def raised(report: Report) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -137,3 +139,20 @@ def test_a_loop_without_configuration_is_found_by_its_signature(fault: bool) -> 
     report = check_subject(CallableSubject(Loop(fault), context=48), only=("generate",))
     assert report["generate.greedy"].verdict is (Verdict.VIOLATED if fault else Verdict.HOLDS)
     assert report["generate.padded"].verdict is Verdict.NOT_SUPPORTED
+
+
+def test_a_violation_of_a_loop_names_it_and_has_a_program_that_shows_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "loop_here", ModuleType("loop_here"))
+    setattr(sys.modules["loop_here"], "Loop", Loop)  # noqa: B010 - a module made here has no such name
+    subject = CallableSubject(Loop(fault=True), context=48)
+    subject.recipe = ("import loop_here", "model = loop_here.Loop(fault=True)")
+    result = check_subject(subject, only=("generate.greedy",))["generate.greedy"]
+    assert result.place is not None
+    assert (result.place.module, result.place.kind) == ("generate", "Loop")
+    assert (result.place.file or "").endswith("test_decoding.py")
+    assert result.program is not None
+    exec(compile(result.program, "program", "exec"), {})
+    measured = re.findall(r"largest difference: (\S+) ;", capsys.readouterr().out)
+    assert float(measured[-1]) > 1e-3
