@@ -8,11 +8,11 @@
 | ``law.py``, ``table.py`` | a law: statement, conditions, probes; the table of all |
 | ``runs.py`` | runs of a model, and claims about two of them |
 | ``verdict.py``, ``report.py`` | how a probe ends; what a check found |
-| ``weights.py``, ``bench.py`` | a copy on which faults show; texts, runs, bounds, claims put to the test |
+| ``weights.py``, ``bench.py``, ``kept.py`` | a copy on which faults show; texts, runs, bounds, claims put to the test |
 | ``checking.py``, ``documented.py`` | every probe on a subject; what a library documents as a limit |
 | ``explaining.py``, ``place.py``, ``program.py`` | what stands beside a violation: the part at fault, a program that shows it |
 | ``subjects/`` | what can be checked, and how it is found |
-| ``probes/`` | one file per law |
+| ``probes/`` | one file per law; ``quick.py``: what ``--fast`` asks first |
 | ``worker.py``, ``supervising.py``, ``sweeping.py`` | checks in a process of their own, with a time limit; many of them |
 | ``junit.py``, ``page.py`` | a report as JUnit XML and as a page |
 | ``pytest_plugin.py`` | one test per probe |

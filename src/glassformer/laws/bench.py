@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,19 +51,26 @@ class Spent:
     placing: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What need not be found out anew at another precision: the factor of the weights, and which offers have an effect."""
+
+    factor: float
+    effects: Mapping[Offer, float]
+
+
 class Bench:
     """A copy of the subject's model in ``dtype`` with weights that make faults show, and what can be done with it.
 
-    ``before`` is the factor of the weights on a bench of the same subject at another precision: here they begin with it,
-    and probes that repeat what was seen there try fewer lengths. A ``frugal`` bench makes as few passes as it can: the
-    weights begin with a guess, and rounding and steadiness are asked for only where a claim fails; it allows what single
-    precision would. Raises ``NotSupported`` from the constructor where the
-    model cannot be run at this precision at all.
+    ``before`` is what was seen at another precision: probes that repeat it try fewer lengths. A ``frugal`` bench makes as
+    few passes as it can: the weights begin with a guess, and rounding and steadiness are asked for only where a claim
+    fails; it allows what single precision would. Raises ``NotSupported`` from the constructor where the model cannot be
+    run at this precision at all.
     """
 
     def __init__(
         self, subject: ModelSubject, dtype: torch.dtype, seed: int = 0, spent: Spent | None = None,
-        before: float | None = None, *, frugal: bool = False,
+        before: Seen | None = None, *, frugal: bool = False,
     ) -> None:  # fmt: skip
         self.subject = subject
         self.dtype = dtype
@@ -74,10 +81,10 @@ class Bench:
         self.frugal, self.repeats = frugal, before is not None
         self._kept = KeptLogits()
         self._plain: dict[tuple[Any, ...], Run] = {}
-        self._effects: dict[Offer, float] = {}
+        self._effects: dict[Offer, float] = {} if before is None else dict(before.effects)
         self._known: dict[str, Any] = {}
         unsettle(self.module, self.generator)
-        begin = before or (usual_factor(self.module) if frugal else 1.0)
+        begin = before.factor if before is not None else usual_factor(self.module) if frugal else 1.0
         self.factor, told = amplified(self.module, self._telling, begin, 3 if frugal else 8, jump=frugal)
         if not told:
             self._kept.forget()
@@ -334,6 +341,11 @@ class Bench:
             raise NotSupported(f"with {argument} the logits are not finite", f"给出 {argument} 时 logits 不是有限数")
         if self._effects[offer] < EFFECT:
             raise NotSupported(f"{argument} is accepted and has no effect", f"接受参数 {argument}，但没有任何效果")
+
+    @property
+    def seen(self) -> Seen:
+        """What another bench of the subject may begin with."""
+        return Seen(self.factor, {offer: effect for offer, effect in self._effects.items() if effect >= EFFECT})
 
     def known(self, question: str, answer: Callable[[], T]) -> T:
         """What ``answer`` gave the first time that ``question`` was asked."""

@@ -16,7 +16,7 @@ import torch
 
 from ..bilingual import Words, words
 from ..errors import UserError, did_you_mean
-from .bench import Bench, Spent
+from .bench import Bench, Seen, Spent
 from .documented import documented
 from .explaining import explained, placed
 from .law import Family, Law, Probe
@@ -125,7 +125,7 @@ def _on_model(
     def bench(dtype: torch.dtype) -> Callable[[], Bench]:
         def made() -> Bench:
             if dtype not in benches:
-                before = next((each.factor for each in benches.values() if isinstance(each, Bench)), None)
+                before = next((each.seen for each in benches.values() if isinstance(each, Bench)), None)
                 # One copy at a time: a model of 100M parameters takes 800 MB in double precision.
                 benches.clear()
                 gc.collect()
@@ -145,7 +145,7 @@ def _on_model(
     # Where the first precision cannot run, or says that a law is broken, the other is asked too.
     unable = isinstance(benches.get(first), Undecided)
     for (law, probe), result in zip(probes, results, strict=True):
-        again = result.verdict is Verdict.VIOLATED or (
+        again = (result.verdict is Verdict.VIOLATED and not probe.exact) or (
             unable if fast else result.verdict is Verdict.NOT_SUPPORTED or probe.repeated
         )
         if again:
@@ -160,7 +160,7 @@ def _on_model(
 
 
 def _bench(
-    subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent, before: float | None, *, frugal: bool
+    subject: ModelSubject, dtype: torch.dtype, seed: int, spent: Spent, before: Seen | None, *, frugal: bool
 ) -> Bench | Undecided:
     try:
         return Bench(subject, dtype, seed, spent, before, frugal=frugal)

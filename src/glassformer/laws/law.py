@@ -31,7 +31,8 @@ class Probe:
 
     ``run`` takes a bench (for a model) or the subject itself (for the other families) and returns a ``Finding``; it
     raises ``NotSupported`` or ``NotApplicable`` where there is nothing to measure. ``fast`` probes are those of ``--fast``.
-    ``repeated`` probes are tried in single precision too, whatever double precision says.
+    ``repeated`` probes are tried in single precision too, whatever double precision says,
+    ``exact`` ones in one alone: what they count does not hang on rounding.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Probe:
     family: Family = Family.MODEL
     fast: bool = False
     repeated: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ ARGUMENTS = Law(
     ),
     chapter="7.4",
     probes=(
-        Probe(id="arguments.unknown", does=words("a misspelt name", "拼错的名字"), run=unknown),
+        Probe(id="arguments.unknown", does=words("a misspelt name", "拼错的名字"), run=unknown, exact=True),
         Probe(id="arguments.mask", does=words("a mask", "掩码"), run=mask),
         Probe(id="arguments.labels", does=words("labels", "标签"), run=labels),
     ),

@@ -108,15 +108,15 @@ def along(bench: Bench, objective: Objective, gradients: Gradients, direction: G
     tried: list[tuple[float, float, float]] = []
     here = objective.here()
     # The step that has served one direction serves the next: the precision of the model's parts decides.
-    served = bench.known("steps", lambda: [STEPS[0]])
-    for step in STEPS[STEPS.index(served[0]) :]:
+    served: dict[str, float] = bench.known("step", lambda: {"step": STEPS[0], "doubt": 0.0})
+    for step in STEPS[STEPS.index(served["step"]) :]:
         near, doubt = slopes(bench, objective, direction, step, here)
         tried.append((doubt / size, near / size, step))
-        if doubt <= CLEAR * size:
+        if doubt <= max(CLEAR, 3 * served["doubt"]) * size:
             break
     (doubt, by_differences, step), *rest = sorted(tried)
     if doubt <= SMOOTH:
-        served[0] = max(served[0], step)
+        served.update(step=step, doubt=doubt)
     if not doubt <= SMOOTH or any(abs(by_differences - other) > doubt + more for more, other, _ in rest):
         raise NotSupported("the loss is not smooth enough here for differences", "此处损失不够光滑，差商无法判断")
     by_autograd = sum(shares.values()) / size
