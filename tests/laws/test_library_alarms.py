@@ -27,9 +27,10 @@ SOUND = {
     "ModernVBertForMaskedLM": ("tied.flag",),
     "MiniCPM3ForCausalLM": ("initial-loss.untrained",),
     "GlmMoeDsaForCausalLM": ("norm.epsilon",),
+    "LongcatFlashForCausalLM": ("norm.epsilon",),
 }
 """Probes that were violated because the decoder was built as an encoder, the table of the source was taken for that of the
-ids, the configuration of another part was believed, a divisor of the logits was left large, or the epsilon of another kind."""
+ids, the configuration of another part was believed, a divisor of the logits was left large, or the epsilon of another norm."""
 
 DEFECTS = {
     "BigBirdPegasusForCausalLM": ("tied.flag",),
