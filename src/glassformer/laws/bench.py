@@ -214,9 +214,14 @@ class Bench:
             yield from [claim] if self.rows_apart else row_by_row(claim)
 
     def loosened(self, finding: Finding) -> Finding:
-        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places."""
+        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places.
+
+        Raises ``NotSupported`` where that would let a difference as large as the logits' own spread pass.
+        """
         spread = finding.witness["logit_standard_deviation"]
-        return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
+        loose = replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
+        self._undecided(loose)
+        return loose
 
     def test(self, claims: Iterable[Claim], *, unsteady: bool = False, **witness: Any) -> Finding:
         """The worst of ``claims``. Raises ``NotSupported`` when there is none.
@@ -232,17 +237,18 @@ class Bench:
                 worst = finding
         if worst is None:
             raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
-        if worst.kept and not worst.at_least and self._hidden(worst):
+        self._undecided(worst)
+        return worst
+
+    def _undecided(self, finding: Finding) -> None:
+        """Raise ``NotSupported`` where more than rounding is kept only because rounding is magnified beyond the spread."""
+        spread = finding.witness["logit_standard_deviation"]
+        hidden = finding.bound >= spread and finding.measured > FLOOR[self.dtype] * spread
+        if hidden and finding.kept and not finding.at_least:
             raise NotSupported(
                 "rounding alone moves the logits by more than they spread",
                 "仅舍入误差造成的变化就超过 logits 的离散程度",
             )
-        return worst
-
-    def _hidden(self, finding: Finding) -> bool:
-        """Whether what was measured is more than rounding elsewhere, and kept for rounding being magnified that far."""
-        spread = finding.witness["logit_standard_deviation"]
-        return finding.bound >= spread and finding.measured > FLOOR[self.dtype] * spread
 
     def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
         right_at = claim.left_at if claim.right_at is None else claim.right_at
