@@ -27,9 +27,10 @@ SOUND = {
     "ModernVBertForMaskedLM": ("tied.flag",),
     "MiniCPM3ForCausalLM": ("initial-loss.untrained",),
     "GlmMoeDsaForCausalLM": ("norm.epsilon",),
+    "LongcatFlashForCausalLM": ("norm.epsilon",),
 }
 """Probes that were violated because the decoder was built as an encoder, the table of the source was taken for that of the
-ids, the configuration of another part was believed, a divisor of the logits was left large, or the epsilon of another kind."""
+ids, the configuration of another part was believed, a divisor of the logits was left large, or the epsilon of another norm."""
 
 DEFECTS = {
     "BigBirdPegasusForCausalLM": ("tied.flag",),
@@ -74,16 +75,17 @@ def test_unshifted_labels_are_a_limit_where_the_docstring_says_so_and_nowhere_el
 
 
 class Chaotic(nn.Module):
-    """Magnifies what its embeddings hold by ``10^13``, so that rounding decides its logits; equal calls are equal."""
+    """Magnifies what its embeddings hold, so that rounding decides its logits; equal calls are equal."""
 
-    def __init__(self) -> None:
+    def __init__(self, factor: float = 1e13) -> None:
         super().__init__()
+        self.factor = factor
         self.embed = nn.Embedding(30, 16)
         self.head = nn.Linear(16, 30)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.embed(ids).cumsum(1)
-        return self.head(torch.sin(x * 1e13))
+        return self.head(torch.sin(x * self.factor))
 
 
 def test_what_magnified_rounding_hides_is_not_supported_rather_than_holds() -> None:
@@ -93,3 +95,12 @@ def test_what_magnified_rounding_hides_is_not_supported_rather_than_holds() -> N
     with pytest.raises(NotSupported, match="rounding alone"):
         bench.test([Claim(left=once(ids), right=once(bench.other(ids)), left_at=at)])
     assert bench.test([Claim(left=once(ids), right=once(ids.clone()), left_at=at)]).kept
+
+
+def test_a_loosened_bound_beyond_the_spread_decides_nothing() -> None:
+    bench = Bench(CallableSubject(Chaotic(1e7)), torch.float64)
+    ids, at = bench.texts(2), block([0, 1], [3])
+    finding = bench.test([Claim(left=once(ids), right=once(bench.other(ids)), left_at=at)])
+    assert not finding.kept
+    with pytest.raises(NotSupported, match="rounding alone"):
+        bench.loosened(finding)

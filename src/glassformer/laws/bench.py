@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .kept import KeptLogits
+from .offered import used
 from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
@@ -282,9 +283,14 @@ class Bench:
             yield from [claim] if self.rows_apart else row_by_row(claim)
 
     def loosened(self, finding: Finding) -> Finding:
-        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places."""
+        """``finding`` held to the bound of ``single_tolerance``: its two runs count positions from different places.
+
+        Raises ``NotSupported`` where that would let a difference as large as the logits' own spread pass.
+        """
         spread = finding.witness["logit_standard_deviation"]
-        return replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
+        loose = replace(finding, bound=max(finding.bound, self.single_tolerance * spread))
+        self._undecided(loose)
+        return loose
 
     def test(self, claims: Iterable[Claim], *, unsteady: bool = False, **witness: Any) -> Finding:
         """The worst of ``claims``. Raises ``NotSupported`` when there is none.
@@ -302,17 +308,18 @@ class Bench:
             raise NotSupported("there was nothing to compare at this length", "在此长度下没有可比较的内容")
         if self.frugal and not (worst.kept or worst.at_least or unsteady or self.steady):
             raise _differ()
-        if worst.kept and not worst.at_least and self._hidden(worst):
+        self._undecided(worst)
+        return worst
+
+    def _undecided(self, finding: Finding) -> None:
+        """Raise ``NotSupported`` where more than rounding is kept only because rounding is magnified beyond the spread."""
+        spread = finding.witness["logit_standard_deviation"]
+        hidden = finding.bound >= spread and finding.measured > FLOOR[self.dtype] * spread
+        if hidden and finding.kept and not finding.at_least:
             raise NotSupported(
                 "rounding alone moves the logits by more than they spread",
                 "仅舍入误差造成的变化就超过 logits 的离散程度",
             )
-        return worst
-
-    def _hidden(self, finding: Finding) -> bool:
-        """Whether what was measured is more than rounding elsewhere, and kept for rounding being magnified that far."""
-        spread = finding.witness["logit_standard_deviation"]
-        return finding.bound >= spread and finding.measured > FLOOR[self.dtype] * spread
 
     def _tested(self, claim: Claim, witness: dict[str, Any]) -> Finding:
         right_at = claim.left_at if claim.right_at is None else claim.right_at
@@ -374,31 +381,13 @@ class Bench:
     def _effect(self, offer: Offer) -> float:
         """How far ``offer`` moves the last logits, in their standard deviations."""
         ids = self.texts(1)
-        n = ids.shape[1]
-        plain, last = self.plain(ids), block([0], [n - 1])
-        right_at: Cells | None = None
-        match offer:
-            case Offer.MASK:
-                # Every second token but the first, so that a query that sees nothing at all is not what is measured.
-                at = torch.arange(n)
-                run = once(ids, mask=(((n - 1 - at) % 2 == 0) | ((at == 0) & (n > 2))).long()[None])
-            case Offer.POSITIONS:
-                moved = torch.arange(n)[None].clone()
-                moved[:, : n - 1] = moved[:, : n - 1].flip(1)
-                run = once(ids, positions=moved)
-            case Offer.SEGMENTS:
-                # The last token is a document of its own, so that a window cannot hide the border.
-                run = once(ids, segments=(torch.arange(n) == n - 1).long()[None])
-            case Offer.CACHE:
-                # The last token after a cache, against the last token alone: what the cache holds must be read.
-                run = chunked_pair(ids)
-                plain, right_at = self.plain(ids[:, -1:]), block([0], [0])
-                return self._apart(run, plain, last, right_at)
-            case Offer.EMBEDS:
-                return 1.0  # compared with ids by its own probe
-            case Offer.SOURCE | Offer.SOURCE_MASK | Offer.LABELS:
-                return 1.0  # each has a dual of its own
-        return self._apart(run, plain, last, right_at)
+        run, last = used(offer, ids), block([0], [ids.shape[1] - 1])
+        if run is None:
+            return 1.0  # compared by probes of its own
+        if offer is Offer.CACHE:
+            # Against the last token alone: what the cache holds must be read.
+            return self._apart(run, self.plain(ids[:, -1:]), last, block([0], [0]))
+        return self._apart(run, self.plain(ids), last, None)
 
     def _apart(self, left: Run, right: Run, left_at: Cells, right_at: Cells | None) -> float:
         a, b = left_at.of(self.logits(left)), (right_at or left_at).of(self.logits(right))
@@ -407,11 +396,6 @@ class Bench:
 
 def _differ() -> NotSupported:
     return NotSupported("two equal calls differ (see determinism)", "两次相同的调用结果不同（见 determinism）")
-
-
-def chunked_pair(ids: Tensor) -> Run:
-    """All tokens but the last into the cache, then the last."""
-    return Run(calls=(Inputs(ids=ids[:, :-1]), Inputs(ids=ids[:, -1:])), cached=True)
 
 
 def causal_only(bench: Bench) -> None:

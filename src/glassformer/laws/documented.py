@@ -94,6 +94,15 @@ LIMITS: Sequence[Limit] = (
             "（modeling_cpmant.py，CpmAntForCausalLM.forward）；编号为 0 的词元即填充",
         ),
     ),
+    Limit(
+        r"transformers\.models\.gemma3n\..*", r"flags\.embeds",
+        words(
+            "Gemma 3n says of per_layer_inputs (modeling_gemma3n.py, docstring of forward): “If calling the `forward` with "
+            "`inputs_embeds` instead of `input_ids`, you should precompute them”",
+            "Gemma 3n 说明 per_layer_inputs（modeling_gemma3n.py，forward 的文档字符串）：“If calling the `forward` with "
+            "`inputs_embeds` instead of `input_ids`, you should precompute them”",
+        ),
+    ),
 )  # fmt: skip
 """Kept short on purpose: what is documented nowhere is a violation."""
 

@@ -279,7 +279,9 @@ def epsilon(bench: Bench) -> Finding:
 
 def _inside_attention(bench: Bench, name: str) -> bool:
     """Whether a norm is a part of an attention or its like: those have epsilons of their own."""
-    parent = type(bench.module.get_submodule(name.rpartition(".")[0])).__name__.lower()
+    path = name.rpartition(".")[0]
+    called = next((part for part in reversed(path.split(".")) if not part.isdigit()), "")
+    parent = f"{called} {type(bench.module.get_submodule(path)).__name__}".lower()
     return any(word in parent for word in ("attention", "attn", "mixer", "mamba"))
 
 

@@ -89,10 +89,6 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10000.0}}},
     "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 10000.0},
              "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4, "moe_top_k": 2}},
-    "dory": {
-        "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
-        "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1,
-    },
     "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 0},
     "gemma3n_text": {
         "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 8, "laurel_rank": 4, "altup_num_inputs": 2,
