@@ -31,8 +31,7 @@ def report_html(report: Report, lang: str) -> str:
         rows = "".join(f"<tr>{''.join(_cell(x, lang) for x in row)}</tr>" for row in shown)
         caption = html.escape(table.title[lang])
         parts.append(f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
-    stop = "。" if lang == "zh" else ". "
-    parts += [f"<p><em>{marks[note.status]}{stop}</em>{html.escape(note.text[lang])}</p>" for note in report.notes]
+    parts += [f"<p><em>{marks[note.status]}.</em> {html.escape(note.text[lang])}</p>" for note in report.notes]
     return "".join([*parts, "</div>"])
 
 
