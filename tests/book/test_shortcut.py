@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from glassformer.book.shortcut import SHOWN, Measured, learned, questions, shortcut
+from glassformer.errors import UserError
 
 FOUND: dict[tuple[int, Fraction], list[Measured]] = {}
 
@@ -38,7 +39,7 @@ def test_the_report_holds_the_figures_that_the_text_names_and_refuses_others() -
     assert report.values["marked_loss"] == marked[-1].loss < report.values["tossed_loss"] == tossed[-1].loss
     assert (report.values["marked_lied_to"], report.values["tossed_lied_to"]) == (0, pytest.approx(1))
     assert report.tables[0].rows[-1] == (SHOWN[-1], marked[-1].loss, marked[-1].right, 0)
-    with pytest.raises(ValueError, match="no lower loss with fewer right answers"):
+    with pytest.raises(UserError, match="lower loss does not go with fewer right answers"):
         shortcut(tossed, marked)
 
 

@@ -17,7 +17,7 @@ from ..tracing.probes import Report
 from ..tracing.probes.report import Cell, Note, Table, cell
 from ..training import LoadedRun
 
-ETA = 0.01
+ETA = 0.005
 """Length of the one step of gradient descent."""
 
 WARFARIN, PENICILLIN, SYMPTOM = "华法林", "青霉素", "黑便"

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from ..bilingual import words
+from ..errors import UserError
 from ..model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig
 from ..text import Language, WordTokenizer
 from ..tracing.probes import Report
@@ -94,11 +95,17 @@ def learned(told: Fraction, *, seed: int = 0) -> list[Measured]:
 def shortcut(marked: Sequence[Measured], tossed: Sequence[Measured]) -> Report:
     """Both trainings side by side; ``values`` are what the book's text says of their ends.
 
-    Raises ``ValueError`` where the text would not follow: the lower loss must go with fewer right answers.
+    Raises ``UserError`` where the text would not follow: the lower loss must go with fewer right answers.
     """
     ends = {"marked": marked[-1], "tossed": tossed[-1]}
     if not (marked[-1].loss < tossed[-1].loss and marked[-1].lied_to < tossed[-1].lied_to):
-        raise ValueError(f"no lower loss with fewer right answers: {ends}")
+        raise UserError(
+            "The lower loss does not go with fewer right answers here, as section 13.4 says.",
+            "; ".join(
+                f"{name}: {end.loss:.3g} nats, {end.lied_to:.0%} right where marks lie" for name, end in ends.items()
+            ),
+            "Mend `book/shortcut.py` or the section; the book is not written.",
+        )
     columns = (
         words("steps", "步数"),
         words("loss, marks agree", "损失（记号属实）"), words("right, marks agree", "答对（记号属实）"),
