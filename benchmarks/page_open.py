@@ -55,11 +55,11 @@ def html_of(trace: Trace) -> str:
     return page.build(header_of(trace), tensors_of(trace))
 
 
-def opening_ms(browser: Browser, file: Path, ready: str) -> float:
-    """From the start of the navigation until what ``ready`` selects is painted, in milliseconds."""
+def opening_ms(browser: Browser, file: Path, ready: str, at: str = "") -> float:
+    """From the start of the navigation to the place ``at`` until what ``ready`` selects is painted, in milliseconds."""
     context = browser.new_context(offline=True, viewport={"width": 1440, "height": 900})
     opened = context.new_page()
-    opened.goto(file.as_uri(), wait_until="load", timeout=120_000)
+    opened.goto(file.as_uri() + at, wait_until="load", timeout=120_000)
     opened.wait_for_selector(ready, timeout=120_000)
     taken = float(opened.evaluate(PAINTED))
     context.close()

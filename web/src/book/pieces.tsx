@@ -119,7 +119,7 @@ export function ChainView({ chain }: { chain: Chain }) {
               <Line key={at} step={at === 0 ? step : { ...step, latex: `= ${step.latex}` }} number={at + 1}>
                 {step.premises?.map((name) => {
                   const premise = chain.premises?.[name];
-                  return premise && <p class="premise small">{say("premise", { text: pick(premise) })}</p>;
+                  return premise && <p class="premise small"><Told text={say("premise", { text: pick(premise) })} /></p>;
                 })}
               </Line>
             ))}

@@ -13,8 +13,14 @@ export interface Hit extends Place {
   around: [before: string, found: string, after: string];
 }
 
-/** What the script draws is no text of the book. */
-const DRAWN = ".katex, .live, .exercise, .run, .chain, .formula, .tex, svg, .status";
+/** What the script draws is no text of the book; formulas inside a line are read from their source. */
+const DRAWN = ".katex, .live, .exercise, .run, .chain, .formula, svg, .status";
+
+/** `d_k` for `d_k`, `t_1,…,t_n` for `t_1, \ldots, t_n`: enough to be found and recognised. */
+function plain(tex: string): string {
+  const named = tex.replace(/\\ldots|\\dots/g, "…").replace(/\\(?:mathrm|operatorname|mathcal|bar|hat)\b\s*/g, "");
+  return named.replace(/[\\{}]/g, "");
+}
 
 function textOf(block: Element): string {
   const walker = document.createTreeWalker(block, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, {
@@ -23,7 +29,9 @@ function textOf(block: Element): string {
   });
   const pieces: string[] = [];
   while (walker.nextNode()) {
-    if (walker.currentNode instanceof Text) pieces.push(walker.currentNode.data);
+    const node = walker.currentNode;
+    if (node instanceof Text) pieces.push(node.data);
+    else if (node instanceof HTMLElement && node.matches(".tex[data-tex]")) pieces.push(plain(node.dataset["tex"] ?? ""));
   }
   return pieces.join("").replace(/\s+/g, " ").trim();
 }
