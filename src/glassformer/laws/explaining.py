@@ -42,8 +42,9 @@ def explained(result: Result, standing: Bench, double: Callable[[], Bench]) -> R
 def placed(result: Result) -> Result:
     """``result`` of a subject that is no model, with the place that its violation says itself."""
     finding = result.finding
-    broken = result.verdict is Verdict.VIOLATED and finding is not None
-    return replace(result, place=finding.place) if broken else result
+    if result.verdict is not Verdict.VIOLATED or finding is None:
+        return result
+    return replace(result, place=finding.place)
 
 
 def _on(bench: Bench, result: Result, finding: Finding) -> Result:

@@ -107,7 +107,7 @@ def localised(bench: Bench, claim: Claim) -> Place | None:
     return None if name is None else replace(at_module(bench, name), mask=_mask(bench, name, claim))
 
 
-def first_apart(bench: Bench, ids: Tensor, left: Callable[[], None], right: Callable[[], None]) -> Place | None:
+def first_apart(bench: Bench, ids: Tensor, left: Callable[[], object], right: Callable[[], object]) -> Place | None:
     """The first module whose output differs between two calls on ``ids (b, n)`` although all that it was given does not."""
     found = []
     for call in (left, right):
@@ -119,7 +119,7 @@ def first_apart(bench: Bench, ids: Tensor, left: Callable[[], None], right: Call
             recorder.remove()
         found.append(recorder.passages)
     at = block(range(ids.shape[0]), range(ids.shape[1]))
-    name = _first(bench, *found, at, at)
+    name = _first(bench, found[0], found[1], at, at)
     return None if name is None else at_module(bench, name)
 
 

@@ -73,7 +73,7 @@ def brought(module: nn.Module) -> bool:
 
 def greedily(module: nn.Module, count: int) -> dict[str, Any]:
     """The arguments that make ``module.generate`` write ``count`` ids greedily, for a program."""
-    names = inspect.signature(module.generate).parameters  # pyright: ignore[reportCallIssue, reportArgumentType]
+    names = inspect.signature(module.generate).parameters  # pyright: ignore[reportArgumentType]
     if "generation_config" in names:
         return {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "num_beams": 1}
     return _greedy(frozenset(names), count)

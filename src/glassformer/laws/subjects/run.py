@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,11 @@ class _Ending:
 
     def __init__(self, vocabulary: Vocabulary, end: int | None) -> None:
         self.specials: Specials = vocabulary.specials._replace(end=end)
-        self.bytes_of: Callable[[int], bytes] = vocabulary.bytes_of
+        self._vocabulary = vocabulary
+
+    def bytes_of(self, id: int) -> bytes:
+        """The bytes of a token."""
+        return self._vocabulary.bytes_of(id)
 
 
 def loop_subject(model: Decoder, vocabulary: Vocabulary, name: str, *, of_rule: bool = False) -> Generator:
