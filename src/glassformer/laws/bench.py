@@ -40,8 +40,8 @@ WORK = 2 * 10**11
 """Parameters times tokens that one forward pass may cost: 65 rows of 65 tokens for a model of 47 million."""
 
 
-LOGITS = 2 * 10**7
-"""Logits of one forward pass: 160 MB in double precision, of which a claim has a few copies."""
+LOGITS = 8 * 10**6
+"""Logits of one forward pass: 64 MB in double precision, of which a claim has a few copies."""
 
 
 @dataclass(slots=True)

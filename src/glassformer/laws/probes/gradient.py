@@ -249,10 +249,11 @@ def adds(bench: Bench) -> Finding:
     if not bench.rows_apart:
         raise NotSupported("the rows of a batch read each other", "批中各行互相影响")
     ids = bench.texts(2)
-    segments, whole = None, usual(bench)
     if Offer.SEGMENTS in bench.subject.offers:
         objective, whole = of_documents(bench)
         segments = objective.call.segments
+    else:
+        segments, whole = None, usual(bench)
     named = learning(bench.module)
     try:
         for row in range(2):
