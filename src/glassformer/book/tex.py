@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 
+from ..notation.numerals import number_text
 from ..notation.symbols import name_latex
 
 _SYMBOL = re.compile(r"(?<![\w\\])[A-Za-z]_(?:[A-Za-z]{1,3}|\d)(?!\w|\.\w)")
@@ -27,6 +29,8 @@ def with_symbols(text: str) -> str:
 
 def decimal(x: float) -> str:
     """A measured number for a column: as many decimals as its neighbours, a power of ten where they would show none."""
+    if not math.isfinite(x):
+        return number_text(x)
     if x == int(x) and abs(x) < 1e6:
         return _minus(str(int(x)))
     if abs(x) < 0.5 * 10**-_DECIMALS or abs(x) >= 1e6:
