@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ def work_example(page: Page, id: str) -> None:
     field.fill(repr(float(new + (target in places))))
     field.press("Enter")
     eventually(place.locator(".live-tools button")).to_be_enabled()
-    changed = type(example)(**{name: getattr(example, name) for name in example.__slots__} | {"inputs": inputs})
+    changed = dataclasses.replace(example, inputs=inputs)
     require_equal(place, changed.values(), places, f"{id} with {cell} = {new}")
     place.locator(".live-tools button").click()
     require_equal(place, example.values(), places, f"{id} put back")

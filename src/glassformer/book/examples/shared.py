@@ -26,3 +26,10 @@ Z[i,e] = sum(A[i,j]*V[j,e] for j in n_k)
 EMBEDDING_GRADIENT = quantity("back", r"\bar E", "gradient of the embedding", "嵌入矩阵的梯度", Kind.GRADIENT, """
 back[w,r] = sum(X_back[i,r] for i in n if t[i] == w)
 """)  # fmt: skip
+
+WEIGHTED_MEAN = quantity("average", r"\mu", "weighted mean", "加权平均", Kind.INTERMEDIATE, """
+average = sum(A[j]*back_A[j] for j in n_k)
+""")  # fmt: skip
+SCORES_GRADIENT = quantity("back_S", r"\bar s", "gradient of the scores", "分数的梯度", Kind.GRADIENT, """
+back_S[j] = A[j]*(back_A[j] - average)
+""")  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 from ...bilingual import words
 from ...notation import Kind, group, quantity
 from ..example import Example, small_program
+from .shared import CONTENT, READ, SCORES_GRADIENT, WEIGHTED_MEAN
 
 SECOND_ROW = Example(
     id="second-row",
@@ -15,7 +16,7 @@ SECOND_ROW = Example(
         group(
             "row",
             quantity("S", "s", "scores of the second row", "第二行的分数", Kind.INPUT, "S[j]"),
-            quantity("V", "V", "values", "内容", Kind.INPUT, "V[j,e]"),
+            CONTENT,
             quantity("W_O", "W_O", "output projection", "输出投影参数", Kind.PARAMETER, "W_O[e,r]"),
             quantity("x", "x", "the row itself", "这一行自己", Kind.INPUT, "x[r]"),
             quantity("U", "U", "vocabulary output matrix", "词表输出矩阵", Kind.PARAMETER, "U[r,w]"),
@@ -27,7 +28,7 @@ SECOND_ROW = Example(
             powers = sum(power[j] for j in n_k)
             """),
             quantity("A", "a", "shares", "份额", Kind.COEFFICIENT, "A[j] = power[j]/powers"),
-            quantity("Z", "z", "what is read", "读到的内容", Kind.INTERMEDIATE, "Z[e] = sum(A[j]*V[j,e] for j in n_k)"),
+            READ,
             quantity("hidden", "h", "hidden row", "隐藏行", Kind.INTERMEDIATE, """
             hidden[r] = x[r] + sum(Z[e]*W_O[e,r] for e in d_v)
             """),
@@ -52,12 +53,8 @@ SECOND_ROW = Example(
             quantity("back_A", r"\bar a", "gradient of the shares", "份额的梯度", Kind.GRADIENT, """
             back_A[j] = sum(back_Z[e]*V[j,e] for e in d_v)
             """),
-            quantity("average", r"\mu", "their mean, weighted by the shares", "按份额加权的平均", Kind.INTERMEDIATE, """
-            average = sum(A[j]*back_A[j] for j in n_k)
-            """),
-            quantity("back_S", r"\bar s", "gradient of the scores of attention", "注意力分数的梯度", Kind.GRADIENT, """
-            back_S[j] = A[j]*(back_A[j] - average)
-            """),
+            WEIGHTED_MEAN,
+            SCORES_GRADIENT,
         ),
         {"n_k": 2, "d": 2, "d_v": 2, "N": 3},
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...bilingual import words
 from ...notation import Kind, group, quantity
 from ..example import small_program
+from ..examples.shared import SCORES_GRADIENT, WEIGHTED_MEAN
 from ..exercise import Compute, Draw, Exercise
 from .b_choices import FROM_A_AND_V, LOSS_AND_ACCURACY, NO_EXPLANATION, ORDER, PRE_AND_POST, TWO_ROLES
 
@@ -170,12 +171,8 @@ SCORES_BACK = Compute(
             quantity("power", r"e^{s}", "powers of e of the scores", "分数的指数", Kind.INPUT, "power[j]"),
             quantity("back_A", r"\bar a", "gradient of the coefficients", "系数的梯度", Kind.INPUT, "back_A[j]"),
             quantity("A", "a", "coefficients", "系数", Kind.COEFFICIENT, "A[j] = power[j]/sum(power[m] for m in n_k)"),
-            quantity("average", r"\mu", "weighted mean", "加权平均", Kind.INTERMEDIATE, """
-            average = sum(A[j]*back_A[j] for j in n_k)
-            """),
-            quantity("back_S", r"\bar s", "gradient of the scores", "分数的梯度", Kind.GRADIENT, """
-            back_S[j] = A[j]*(back_A[j] - average)
-            """),
+            WEIGHTED_MEAN,
+            SCORES_GRADIENT,
         ),
         {"n_k": 3},
     ),
