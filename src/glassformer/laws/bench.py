@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .kept import KeptLogits
 from .offered import used
 from .runs import Cells, Claim, Inputs, Run, block, once, row_by_row
+from .spent import Seen, Spent
 from .subjects.base import Kind, ModelSubject, Offer
 from .verdict import Finding, NotApplicable, NotSupported
 from .weights import amplified, scale, shaken_by, unsettle, usual_factor, without_dropout
@@ -42,22 +43,6 @@ WORK = 2 * 10**11
 
 LOGITS = 8 * 10**6
 """Logits of one forward pass: 64 MB in double precision, of which a claim has a few copies."""
-
-
-@dataclass(slots=True)
-class Spent:
-    """Forward passes made so far, over all benches of one check; ``placing`` are those that looked for places alone."""
-
-    forwards: int = 0
-    placing: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What need not be found out anew at another precision: the factor of the weights, and which offers have an effect."""
-
-    factor: float
-    effects: Mapping[Offer, float]
 
 
 class Bench:
