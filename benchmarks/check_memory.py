@@ -57,12 +57,13 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             grew.append((highest(), last[0]))
         last[0] = f"{probe} ({precision})"
 
-    begun = time.monotonic()
+    begun, busy = time.monotonic(), time.process_time()
     report = check_subject(subject_of(model), fast=options.fast, only=options.only, watch=watch)
     watch("", "")
     return {
         "parameters": sum(p.numel() for p in model.parameters()), "imported": imported, "built": built,
-        "highest": highest(), "seconds": time.monotonic() - begun, "forwards": report.forwards,
+        "highest": highest(), "seconds": time.monotonic() - begun,
+        "processor": time.process_time() - busy, "forwards": report.forwards,
         "violated": [result.probe for result in report.violations], "grew": grew,
     }  # fmt: skip
 
@@ -100,7 +101,7 @@ def main() -> None:
     print(f"  and the model         {found['built'] - found['imported']:5.2f} GB")
     for gigabytes, where in found["grew"]:
         print(f"    {gigabytes:5.2f} GB after {where}")
-    print(f"  time                  {found['seconds']:5.0f} s")
+    print(f"  time                  {found['seconds']:5.0f} s, of the processor {found['processor']:.0f} s")
     print(f"  violated              {', '.join(found['violated']) or 'nothing'}")
 
 
