@@ -24,6 +24,11 @@ EPILOG = (
     "checked.  In continuous integration:  glassformer check mypackage.model:build --junit laws.xml"
 )
 
+FAST = (
+    "Five laws in at most 15 forward passes: causality, prefix, padding, cache, alignment; one text of 20 tokens in "
+    "single precision. More passes only where something fails."
+)
+
 
 class Kind(StrEnum):
     """What a model reads."""
@@ -42,14 +47,7 @@ def check_command(
             "package.module:callable, or toy24.",
         ),
     ],
-    fast: Annotated[
-        bool,
-        typer.Option(
-            "--fast",
-            help="Five laws in at most 15 forward passes: causality, prefix, padding, cache, alignment; one text of 20 "
-            "tokens in single precision. More passes only where something fails.",
-        ),
-    ] = False,
+    fast: Annotated[bool, typer.Option("--fast", help=FAST)] = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="LAW", help="A law or probe; may be given several times.")
     ] = None,
