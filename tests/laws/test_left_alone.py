@@ -14,6 +14,7 @@ import foreign
 from decoders import random_decoder
 from glassformer.laws import check
 from glassformer.laws.probes import causality
+from glassformer.laws.weights import restored
 from glassformer.model import Decoder
 from options import OPTION_CONFIGS
 from small_decoder import SmallDecoder
@@ -119,3 +120,14 @@ def test_a_probe_that_raises_leaves_the_model_as_it_was(error: type, monkeypatch
 
 def test_decoder_is_the_model_of_ours() -> None:
     assert isinstance(model("Decoder"), Decoder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_moved_parameters_come_back_bit_for_bit_whether_or_not_single_precision_holds_them(dtype: torch.dtype) -> None:
+    held = torch.tensor([1.0, -0.0, 2.0**-140, 1e30]).to(dtype)
+    fine = torch.tensor([0.1, 1 / 3, torch.nan, -torch.inf], dtype=torch.float64).to(dtype)
+    before = [each.view(torch.uint8).clone() for each in (held, fine)]
+    with restored([held, fine]):
+        held.add_(1)
+        fine.mul_(2)
+    assert [each.view(torch.uint8).tolist() for each in (held, fine)] == [each.tolist() for each in before]

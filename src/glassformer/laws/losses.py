@@ -13,7 +13,7 @@ from .bench import Bench
 from .runs import Inputs, Run
 from .subjects.base import Kind, Offer, Outputs
 from .verdict import NotSupported
-from .weights import parameters
+from .weights import parameters, restored
 
 IGNORED = -100
 """The label of a position that is not scored."""
@@ -154,16 +154,11 @@ class Objective:
 def moved(bench: Bench, direction: Gradients, by: float) -> Iterator[None]:
     """Inside, the parameters are moved ``by`` times ``direction``; afterwards they are bit for bit as before."""
     named = dict(parameters(bench.module))
-    before = {name: named[name].detach().clone() for name in direction}
-    with torch.no_grad():
-        for name, step in direction.items():
-            named[name].add_((by * step).to(named[name].dtype))
-    try:
-        yield
-    finally:
+    with restored(named[name] for name in direction):
         with torch.no_grad():
-            for name, value in before.items():
-                named[name].copy_(value)
+            for name, step in direction.items():
+                named[name].add_((by * step).to(named[name].dtype))
+        yield
 
 
 def double_only(bench: Bench) -> None:

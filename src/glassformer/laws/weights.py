@@ -6,7 +6,7 @@ Everything here works in place on a copy that belongs to a bench.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -63,16 +63,29 @@ def jitter(module: nn.Module, size: float, generator: torch.Generator) -> None:
 
 
 @contextmanager
-def shaken_by(module: nn.Module, size: float, generator: torch.Generator) -> Iterator[None]:
-    """Inside, the parameters are jittered; afterwards they are bit for bit as before."""
-    before = [(p, p.detach().clone()) for _, p in parameters(module)]
-    jitter(module, size, generator)
+def restored(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Whatever is done to ``tensors`` inside, afterwards they are bit for bit as before."""
+    before = [(p, _compact(p.detach())) for p in tensors]
     try:
         yield
     finally:
         with torch.no_grad():
             for p, value in before:
                 p.copy_(value)
+
+
+def _compact(value: Tensor) -> Tensor:
+    """A copy in single precision where that loses nothing, as of weights that were read so: half as large."""
+    single = value.float()
+    return single if single.dtype is not value.dtype and torch.equal(single.to(value.dtype), value) else value.clone()
+
+
+@contextmanager
+def shaken_by(module: nn.Module, size: float, generator: torch.Generator) -> Iterator[None]:
+    """Inside, the parameters are jittered; afterwards they are bit for bit as before."""
+    with restored(p for _, p in parameters(module)):
+        jitter(module, size, generator)
+        yield
 
 
 def amplified(
