@@ -310,3 +310,27 @@ def test_pads_of_prompts_have_the_id_by_which_a_model_without_a_mask_knows_them(
     subject.facts.pad = 7
     check_subject(subject, only=["generate.padded"])
     assert set(subject.at_pads) == {7}
+
+
+class Drawn(Slots):
+    """In training what it reads is turned over by chance, seldom left as it is: two seeds may agree."""
+
+    def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        logits = super().forward(ids, attention_mask)
+        return logits.flip(-1) if self.training and bool(torch.rand(()) > 0.1) else logits
+
+
+class Turned(Slots):
+    """In training what it reads is turned over, always."""
+
+    def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        logits = super().forward(ids, attention_mask)
+        return logits.flip(-1) if self.training else logits
+
+
+@pytest.mark.parametrize(("model", "verdict"), [(Drawn, Verdict.NOT_SUPPORTED), (Turned, Verdict.VIOLATED)])
+def test_training_that_draws_lots_is_not_taken_for_a_fault_when_two_seeds_agree(
+    model: type[Slots], verdict: Verdict
+) -> None:
+    report = check_subject(CallableSubject(model(), kind=Kind.CAUSAL), only=["flags.training"])
+    assert report["flags.training"].verdict is verdict, report["flags.training"].reason

@@ -45,7 +45,7 @@ def opening(bench: Bench, gain: float = 1.0, dtype: torch.dtype | None = None) -
     return (
         "import torch",
         "",
-        *bench.subject.building(),
+        *(line for line in bench.subject.building() if line != "import torch"),
         f"model = model.to({dtype or bench.dtype}).eval()",
         "torch.manual_seed(0)",
         "with torch.no_grad():  # weights under which the difference shows; those of training would do as well",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ...bilingual import words
 from ..bench import Bench
@@ -49,18 +49,34 @@ def grad_padded(bench: Bench) -> Finding:
     return _same(bench, with_(run, grad=True), other, grad=[True, False])
 
 
+MORE_SEEDS = range(2, 8)
+"""Seeds that are tried beyond two where training mode differs."""
+
+
 def training(bench: Bench) -> Finding:
     """In training mode with every rate of dropout at zero: as in evaluation mode."""
     if any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in bench.module.modules()):
         raise NotApplicable("the model has norms over the batch", "模型含有批归一化")
     ids = bench.texts(2)
     plain = bench.plain(ids)
-    first, second = (with_(once(ids), training=True, dropout=False, seed=seed) for seed in (0, 1))
-    if not _same(bench, first, second).kept:
-        raise NotSupported(
-            "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
-        )
-    return _same(bench, first, plain, training=[True, False])
+    first = _trained(ids, 0)
+    if not _same(bench, first, _trained(ids, 1)).kept:
+        raise _stays_random()
+    found = _same(bench, first, plain, training=[True, False])
+    # Two seeds may agree by chance, as where experts are drawn: a violation is told only where more of them do.
+    if not found.kept and not all(_same(bench, first, _trained(ids, seed)).kept for seed in MORE_SEEDS):
+        raise _stays_random()
+    return found
+
+
+def _trained(ids: Tensor, seed: int) -> Run:
+    return with_(once(ids), training=True, dropout=False, seed=seed)
+
+
+def _stays_random() -> NotSupported:
+    return NotSupported(
+        "something in training mode stays random with dropout at zero", "dropout 置零后训练模式仍有随机性"
+    )
 
 
 def _table(bench: Bench) -> nn.Module | None:
