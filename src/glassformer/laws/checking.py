@@ -150,7 +150,8 @@ def _on_model(
         )
         if again:
             other = _result(law, probe, {names[second]: bench(second)}, watch, run)
-            result = _both(other, result) if fast else _both(result, other)
+            # Where the first cannot be run at all, what the other says is all that is known.
+            result = other if unable else _both(other, result) if fast else _both(result, other)
         standing = next((made for made in benches.values() if isinstance(made, Bench)), None)
         if result.verdict is Verdict.VIOLATED and standing is not None:
             begun = spent.forwards

@@ -156,9 +156,10 @@ def usual(bench: Bench) -> Gradients:
 
 
 def _kept(bench: Bench, name: str, objective: Objective) -> Gradients:
-    """The gradient of ``objective``, made once where it is small."""
+    """The gradient of ``objective``, made once where it is small; of a large model anew, and in single precision."""
     if sum(p.numel() for p in bench.module.parameters()) > MANY:
-        return objective.gradients()[1]
+        made = objective.gradients()[1]
+        return {key: made.pop(key).float() for key in list(made)}
     return bench.known(name, lambda: objective.gradients()[1])
 
 

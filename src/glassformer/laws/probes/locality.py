@@ -98,6 +98,10 @@ def row_step(p: Tensor, row: int) -> Tensor:
     return step
 
 
+LOOSE = 0.1
+"""From this tolerance on, in standard deviations of the logits, rounding hides whether a table is read."""
+
+
 def sparse(bench: Bench) -> Tensor:
     """``(2, n)``: a text that leaves some tokens out; the usual one where it does."""
     ids, N = bench.texts(2), bench.subject.facts.vocab_size
@@ -112,7 +116,7 @@ def tables(bench: Bench) -> list[str]:
 
     Raises ``NotSupported`` where rounding moves the logits further than a table that is read would.
     """
-    if bench.tolerance >= EFFECT:
+    if bench.tolerance >= LOOSE:
         raise NotSupported(
             "rounding alone moves the logits too far to tell which table is read",
             "仅舍入误差就使 logits 变化过大，无法判断读取了哪张表",
@@ -137,9 +141,14 @@ def _tables(bench: Bench, ids: Tensor) -> list[str]:
     for name, p in learning(bench.module).items():
         if p.ndim == 2 and p.shape[0] == len(unused) and unused.any():
             still = float((_after(bench, ids, name, unused) - before).abs().max()) <= close
-            if still and float((_after(bench, ids, name, ~unused) - before).abs().max()) > EFFECT * bench.spread:
+            if still and float((_after(bench, ids, name, ~unused) - before).abs().max()) > _clear(bench):
                 found.append(name)
     return found
+
+
+def _clear(bench: Bench) -> float:
+    """How far logits move that move by more than rounding."""
+    return max(EFFECT, 2 * bench.tolerance) * bench.spread
 
 
 def _frozen(module: nn.Module, p: Tensor) -> set[int]:
@@ -158,7 +167,7 @@ def _idle(bench: Bench, ids: Tensor, name: str, gradient: Tensor, rows: list[int
     for row in silent[:3]:
         step = row_step(learning(bench.module)[name], row)
         with moved(bench, {name: step}, 1.0):
-            if abs(float(Objective(bench=bench, call=Inputs(ids=ids)).value()) - before) > EFFECT * bench.spread:
+            if abs(float(Objective(bench=bench, call=Inputs(ids=ids)).value()) - before) > _clear(bench):
                 found.append(row)
     return found
 

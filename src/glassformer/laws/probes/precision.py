@@ -14,7 +14,7 @@ from ..losses import evaluate
 from ..place import first_coarse
 from ..runs import Inputs
 from ..verdict import Finding, NotSupported
-from ..weights import jitter, unsettle
+from ..weights import jitter, shaken_by, unsettle
 
 UNIT = {torch.float32: 2.0**-23, torch.bfloat16: 2.0**-8}
 """The relative distance of neighbouring numbers."""
@@ -51,12 +51,13 @@ def _random(bench: Bench, module: nn.Module, ids: Tensor, logits: Tensor) -> boo
 
 
 def _moved(bench: Bench, module: nn.Module, ids: Tensor, size: float, seed: int = 0) -> Tensor:
-    return _logits(bench, _shaken(module, size, seed), ids)
+    with shaken_by(module, size, torch.Generator().manual_seed(seed)):
+        return _logits(bench, module, ids)
 
 
-def _shaken(module: nn.Module, size: float, seed: int) -> nn.Module:
+def _shaken(module: nn.Module, size: float) -> nn.Module:
     shaken = copy.deepcopy(module)
-    jitter(shaken, size, torch.Generator().manual_seed(seed))
+    jitter(shaken, size, torch.Generator().manual_seed(0))
     return shaken
 
 
@@ -110,7 +111,7 @@ def resolution(bench: Bench) -> Finding:
     facts = {"relative_change": SMALL, "seed": bench.seed}
     place = None
     if min(found) > UNEVEN:
-        copies = [module, *(_shaken(module, size, seed=0) for size in (SMALL, -SMALL))]
+        copies = [module, *(_shaken(module, size) for size in (SMALL, -SMALL))]
         place = first_coarse(bench, copies, Inputs(ids=ids), _unevenness, UNEVEN)
     return Finding(measured=min(found), bound=UNEVEN, unit="share of the effect", witness=facts, place=place)
 
