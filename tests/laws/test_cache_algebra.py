@@ -40,7 +40,7 @@ def test_our_decoders_break_no_law_of_caches_and_loops(name: str) -> None:
 
 def test_rows_that_read_each_other_in_cached_steps_alone_are_no_fault_of_copying() -> None:
     line = "        logits = self.head(self.norm(x))\n"
-    mixed = f"        x = x + x.flip(0) if past and b > 1 else x\n{line}"
+    mixed = f"        x = x + x.roll(1, 0) if past and b > 1 else x\n{line}"
     module = mutated(FILE, line, mixed)
     model = CallableSubject(module.SmallDecoder(module.SmallConfig()))
     report = check_subject(model, only=["cache-algebra.copy", "batch.cached"])
