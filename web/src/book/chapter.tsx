@@ -71,13 +71,19 @@ const MAKERS: Record<string, Maker> = {
   },
 };
 
-/** Draws what the chapter holds; does so once. */
-export function enliven(chapter: HTMLElement, book: Book): void {
-  if (chapter.dataset["alive"] !== undefined) return;
-  chapter.dataset["alive"] = "";
-  for (const place of chapter.querySelectorAll<HTMLElement>(".tex[data-tex]")) typeset(place, place.dataset["tex"] ?? "", false);
-  for (const place of chapter.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
-  for (const [selector, make] of Object.entries(MAKERS)) {
-    for (const place of chapter.querySelectorAll<HTMLElement>(selector)) make(place, book);
+const PLACES = Object.entries(MAKERS);
+
+/** Draws what an element of a chapter holds, a formula or a view at each step. */
+export function* enliven(element: HTMLElement, book: Book): Generator<void> {
+  for (const place of element.querySelectorAll<HTMLElement>(".tex[data-tex]")) {
+    typeset(place, place.dataset["tex"] ?? "", false);
+    yield;
+  }
+  for (const place of element.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
+  for (const [selector, make] of PLACES) {
+    for (const place of element.querySelectorAll<HTMLElement>(selector)) {
+      make(place, book);
+      yield;
+    }
   }
 }
