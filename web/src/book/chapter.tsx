@@ -37,7 +37,17 @@ function keepOwnNames(place: HTMLElement): void {
   }
 }
 
-type Maker = (place: HTMLElement, book: Book) => void;
+/** Fills a place; at once, or from top to bottom with a stop wherever the place may be seen as it is. */
+type Maker = (place: HTMLElement, book: Book) => void | Generator<void>;
+
+/** A run is longer than a window. */
+function* partByPart(place: HTMLElement, book: Book, session: Session): Generator<void> {
+  for (let most = 1; most < session.structure.parts.length; most++) {
+    put(place, book, session, <RunView most={most} />);
+    yield;
+  }
+  put(place, book, session, <RunView />);
+}
 
 const MAKERS: Record<string, Maker> = {
   ".formula[data-index]": (place, book) => {
@@ -59,7 +69,7 @@ const MAKERS: Record<string, Maker> = {
   ".run[data-run]": (place, book) => {
     const { run = "", view } = place.dataset;
     const shown: View = VIEWS.find((each) => each === view) ?? "forward";
-    if (own(book.data.runs, run)) put(place, book, book.shelf.run(run, shown), <RunView />);
+    return own(book.data.runs, run) && partByPart(place, book, book.shelf.run(run, shown));
   },
   "figure.drawn": (place, book) => {
     keepOwnNames(place);
@@ -73,17 +83,24 @@ const MAKERS: Record<string, Maker> = {
 
 const PLACES = Object.entries(MAKERS);
 
-/** Draws what an element of a chapter holds, a formula or a view at each step. */
-export function* enliven(element: HTMLElement, book: Book): Generator<void> {
-  for (const place of element.querySelectorAll<HTMLElement>(".tex[data-tex]")) {
-    typeset(place, place.dataset["tex"] ?? "", false);
-    yield;
-  }
-  for (const place of element.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
+function* fill(place: HTMLElement, book: Book): Generator<boolean> {
   for (const [selector, make] of PLACES) {
-    for (const place of element.querySelectorAll<HTMLElement>(selector)) {
-      make(place, book);
-      yield;
-    }
+    if (!place.matches(selector)) continue;
+    for (const _ of make(place, book) ?? []) yield true;
+    yield false;
+  }
+}
+
+/** Draws a piece of a chapter with all that it holds; yields whether it is fit to be seen although more will come below. */
+export function* enliven(piece: HTMLElement, book: Book): Generator<boolean> {
+  for (const place of piece.querySelectorAll<HTMLElement>(".tex[data-tex]")) {
+    typeset(place, place.dataset["tex"] ?? "", false);
+    yield false;
+  }
+  for (const place of piece.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
+  yield* fill(piece, book);
+  // What stands inside another thing is not the last of its piece: it is seen when all is there.
+  for (const place of piece.querySelectorAll<HTMLElement>(PLACES.map(([selector]) => selector).join())) {
+    for (const _ of fill(place, book)) yield false;
   }
 }

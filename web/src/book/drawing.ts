@@ -4,37 +4,57 @@
 const LATER = "later";
 /** Milliseconds of drawing in one task. */
 const SLICE = 12;
+/** Milliseconds after the page has loaded during which nothing but what is on the screen is drawn. */
+const SETTLING = 200;
 /** Milliseconds after which a busy browser draws on all the same. */
 const PATIENCE = 300;
 
-/** Draws an element piece by piece, a piece at each step. */
-export type Steps = (element: HTMLElement) => Iterator<unknown>;
+/** Draws an element piece by piece; a step that yields true has left it fit to be seen, and will only add below. */
+export type Steps = (element: HTMLElement) => Iterator<boolean>;
+
+/** What is drawn in one go: headings, and what blocks consist of. */
+function piecesOf(chapter: HTMLElement): HTMLElement[] {
+  return [...chapter.querySelectorAll<HTMLElement>(":scope > section > *")].flatMap((element) =>
+    element.matches(".block") && element.firstElementChild ? ([...element.children] as HTMLElement[]) : [element],
+  );
+}
 
 /**
- * Headings and blocks of a chapter in their order. Nothing is ever drawn above something drawn: what the reader looks at
- * stays where it is.
+ * The pieces of a chapter in their order. Nothing is ever drawn above something drawn: what the reader looks at stays
+ * where it is.
  */
 export class Drawing {
   private readonly waiting: HTMLElement[];
-  private at: Iterator<unknown> | null = null;
+  private at: Iterator<boolean> | null = null;
   private cancel: (() => void) | null = null;
 
   constructor(
     private readonly chapter: HTMLElement,
     private readonly steps: Steps,
   ) {
-    this.waiting = [...chapter.querySelectorAll<HTMLElement>(":scope > section > *")];
-    for (const element of this.waiting) element.classList.add(LATER);
+    this.waiting = piecesOf(chapter);
+    for (const piece of this.waiting) {
+      piece.classList.add(LATER);
+      piece.closest(".block")?.classList.add(LATER);
+    }
   }
 
   /** Draws up to `goal`, a section or a block (null: the start), and the window full from there; the rest follows. */
   to(goal: Element | null): void {
     const target = goal?.matches("section") ? goal.firstElementChild : goal;
     while (target?.classList.contains(LATER) && this.step());
-    const from = target ?? this.chapter;
-    const room = (): number => window.innerHeight + from.getBoundingClientRect().top;
-    while (this.chapter.getBoundingClientRect().bottom < room() && this.element());
+    this.fill((target ?? this.chapter).getBoundingClientRect().top + window.innerHeight);
     this.goOn();
+  }
+
+  /** Draws on in time for a reader who scrolls faster than the browser is idle. */
+  keepAhead(): void {
+    if (this.waiting.length > 0) this.fill(2 * window.innerHeight);
+  }
+
+  /** Draws until the chapter reaches down to `bottom`, in pixels from the top of the window. */
+  private fill(bottom: number): void {
+    while (this.chapter.getBoundingClientRect().bottom < bottom && this.more());
   }
 
   /** Draws everything now. */
@@ -49,53 +69,66 @@ export class Drawing {
     this.cancel = null;
   }
 
-  /** One whole element; false when there is none left. */
-  private element(): boolean {
-    const [element] = this.waiting;
-    while (this.waiting[0] === element && this.step());
-    return element !== undefined;
+  /** Draws until there is more to be seen; false when nothing is left to draw. */
+  private more(): boolean {
+    let step = this.step();
+    while (step === "drawing") step = this.step();
+    return step !== null;
   }
 
-  /** One piece of an element, which shows when all of it is drawn; false when nothing is left. */
-  private step(): boolean {
-    const [element] = this.waiting;
-    if (element === undefined) return false;
-    this.at ??= this.steps(element);
-    if (this.at.next().done) {
-      element.classList.remove(LATER);
+  /** The next step of drawing: whether it brought something to be seen; null when nothing is left. */
+  private step(): "drawing" | "seen" | null {
+    const [piece] = this.waiting;
+    if (piece === undefined) return null;
+    this.at ??= this.steps(piece);
+    const { done, value } = this.at.next();
+    if (!done && !value) return "drawing";
+    piece.classList.remove(LATER);
+    piece.closest(".block")?.classList.remove(LATER);
+    if (done) {
       this.waiting.shift();
       this.at = null;
     }
-    return true;
+    return "seen";
   }
 
+  /** Draws the rest when there is time for it. */
   private goOn(): void {
     this.pause();
-    if (this.waiting.length === 0) return;
-    this.cancel = whenIdle((left) => {
-      const end = performance.now() + Math.min(SLICE, left());
-      do {
-        if (!this.step()) break;
-      } while (performance.now() < end);
-      this.goOn();
-    });
+    let cancelled = false;
+    let cancel = (): void => undefined;
+    const slice = (): void => {
+      if (cancelled || this.waiting.length === 0) return;
+      cancel = whenIdle((left) => {
+        const end = performance.now() + Math.min(SLICE, left());
+        while (this.step() && performance.now() < end);
+        slice();
+      });
+    };
+    this.cancel = () => {
+      cancelled = true;
+      cancel();
+    };
+    void settled().then(slice);
   }
 }
 
-/** Calls back when the page is there and the browser idle, with the milliseconds left; returns what cancels it. */
+/** Calls back when the browser is idle, with the milliseconds left; returns what cancels it. */
 function whenIdle(call: (left: () => number) => void): () => void {
-  const stop = new AbortController();
-  const idle = (): void => {
-    // Safari has no such callback.
-    if (typeof window.requestIdleCallback !== "function") {
-      const timer = setTimeout(() => call(() => SLICE));
-      stop.signal.addEventListener("abort", () => clearTimeout(timer));
-      return;
-    }
-    const request = requestIdleCallback((deadline) => call(() => deadline.timeRemaining()), { timeout: PATIENCE });
-    stop.signal.addEventListener("abort", () => cancelIdleCallback(request));
-  };
-  if (document.readyState === "complete") idle();
-  else window.addEventListener("load", idle, { once: true, signal: stop.signal });
-  return () => stop.abort();
+  // Safari has no such callback.
+  if (typeof window.requestIdleCallback !== "function") {
+    const timer = setTimeout(() => call(() => SLICE));
+    return () => clearTimeout(timer);
+  }
+  const request = requestIdleCallback((deadline) => call(() => deadline.timeRemaining()), { timeout: PATIENCE });
+  return () => cancelIdleCallback(request);
+}
+
+/** Resolves when the page has loaded and the browser had time to show it. */
+function settled(): Promise<void> {
+  return new Promise((done) => {
+    const soon = (): void => void setTimeout(done, SETTLING);
+    if (document.readyState === "complete") soon();
+    else window.addEventListener("load", soon, { once: true });
+  });
 }

@@ -140,6 +140,7 @@ export class Way {
   /** The section under the reader's eyes goes into the address. */
   private noticeSection(): void {
     if (this.book.store.get().chapter === null || this.book.store.get().presented !== null) return;
+    this.drawing?.keepAhead();
     const sections = [...document.querySelectorAll<HTMLElement>("article.chapter.shown > section")];
     const drawn = sections.filter((each) => each.offsetHeight > 0);
     const reached = drawn.findLast((each) => each.getBoundingClientRect().top < TOP) ?? drawn.at(0);

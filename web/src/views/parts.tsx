@@ -105,11 +105,12 @@ function Block({ block, parts, view }: { block: number; parts: Part[]; view: Vie
   );
 }
 
-export function Parts() {
+/** All parts of the view, or the first `most` of them. */
+export function Parts({ most = Infinity }: { most?: number }) {
   const session = useSession();
   const view = useStore((state) => state.view);
   const shown = session.structure.parts.filter((part) => part.quantities.some((each) => keysIn(view, each, session)));
-  const ordered = view === "gradient" ? [...shown].reverse() : shown;
+  const ordered = (view === "gradient" ? [...shown].reverse() : shown).slice(0, most);
   return (
     <>
       {blocksOf(ordered).map(({ block, parts }) =>
