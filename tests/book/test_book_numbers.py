@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from book.test_book_page import go
 from book.test_builder import FACTS, REPORTS_OF_NOTHING
 from glassformer.book.build import CHAPTERS, build_book, chapters_of, template
 from glassformer.book.example import places_in
@@ -155,7 +156,7 @@ def work_run(page: Page, name: str) -> None:
 
 def work_chapter(page: Page, chapter: int, lang: str) -> int:
     """How many examples, exercises and runs it has; each was worked through."""
-    page.evaluate("address => { location.hash = address }", f"#{lang}-{chapter}")
+    go(page, f"#{lang}-{chapter}")
     eventually(page.locator(f'article.shown[data-chapter="{chapter}"][lang|="{lang}"]')).to_be_visible()
     worked = 0
     for id in page.locator(".shown .live[data-example]").evaluate_all("all => all.map(x => x.dataset.example)"):

@@ -69,27 +69,26 @@ export class Drawing {
     this.cancel = null;
   }
 
-  /** Draws until there is more to be seen; false when nothing is left to draw. */
+  /** Draws on to the end of a block or a part of one that may be long; false when nothing is left to draw. */
   private more(): boolean {
     let step = this.step();
-    while (step === "drawing") step = this.step();
+    while (step === "amid") step = this.step();
     return step !== null;
   }
 
-  /** The next step of drawing: whether it brought something to be seen; null when nothing is left. */
-  private step(): "drawing" | "seen" | null {
+  /** The next step of drawing: whether this is a place to stop and look; null when nothing is left. */
+  private step(): "amid" | "stop" | null {
     const [piece] = this.waiting;
     if (piece === undefined) return null;
     this.at ??= this.steps(piece);
     const { done, value } = this.at.next();
-    if (!done && !value) return "drawing";
+    if (!done && !value) return "amid";
     piece.classList.remove(LATER);
     piece.closest(".block")?.classList.remove(LATER);
-    if (done) {
-      this.waiting.shift();
-      this.at = null;
-    }
-    return "seen";
+    if (!done) return "stop";
+    this.waiting.shift();
+    this.at = null;
+    return piece.nextElementSibling ? "amid" : "stop";
   }
 
   /** Draws the rest when there is time for it. */
