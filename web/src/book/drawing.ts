@@ -5,9 +5,12 @@ const LATER = "later";
 /** Milliseconds of drawing in one task. */
 const SLICE = 12;
 /** Milliseconds after the page has loaded during which nothing but what is on the screen is drawn. */
-const SETTLING = 200;
+const SETTLING = 600;
 /** Milliseconds after which a busy browser draws on all the same. */
 const PATIENCE = 300;
+
+/** Pixels from the end of a block to the middle of the next one's first line: what begins lower is not seen. */
+const APART = 40;
 
 /** Draws an element piece by piece; a step that yields true has left it fit to be seen, and will only add below. */
 export type Steps = (element: HTMLElement) => Iterator<boolean>;
@@ -43,7 +46,7 @@ export class Drawing {
   to(goal: Element | null): void {
     const target = goal?.matches("section") ? goal.firstElementChild : goal;
     while (target?.classList.contains(LATER) && this.step());
-    this.fill((target ?? this.chapter).getBoundingClientRect().top + window.innerHeight);
+    this.fill((target ?? this.chapter).getBoundingClientRect().top + window.innerHeight - APART);
     this.goOn();
   }
 

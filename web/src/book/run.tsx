@@ -58,7 +58,7 @@ export function RunView({ most = Infinity }: { most?: number }) {
         <Desk before={<Change />}>
           <div class="run-parts">
             {view === "update" && <UpdatePanel />}
-            <Parts most={most} />
+            <Parts most={most} firstAtOnce />
           </div>
         </Desk>
       )}

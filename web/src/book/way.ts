@@ -126,12 +126,9 @@ export class Way {
   /** Writes place and changes into the address; from there a link brings back both. */
   keep(): void {
     const section = this.book.store.get().chapter === null ? "" : this.section;
+    const text = addressText({ language: this.language, section, changes: this.book.shelf.changes() });
     try {
-      history.replaceState(
-        null,
-        "",
-        addressText({ language: this.language, section, changes: this.book.shelf.changes() }),
-      );
+      if (text !== location.hash) history.replaceState(null, "", text);
     } catch {
       // A page inside a sandboxed frame may not change its address; nothing else depends on it.
     }
