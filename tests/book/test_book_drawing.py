@@ -64,3 +64,21 @@ def test_a_page_that_is_opened_again_stands_where_it_was_left(page: Page) -> Non
     page.reload()
     # Roughly: what comes near the window is drawn then, and is not as high as what stood for it.
     page.wait_for_function("left => Math.abs(scrollY - left) < 900", arg=left, timeout=10_000)
+
+
+def test_the_fields_of_several_runs_have_names_of_their_own(page: Page) -> None:
+    for lang in ("en", "zh"):
+        go(page, f"#{lang}-11")
+    names = page.evaluate("() => [...document.querySelectorAll('.run :is(input, select)[id]')].map(field => field.id)")
+    assert len(names) > 6
+    assert len(set(names)) == len(names)
+    eventually(page.locator(".shown .run").last.get_by_label("学习率")).to_have_value("0.1")
+
+
+def test_reasons_name_symbols_as_symbols(page: Page) -> None:
+    go(page, "#en-7")
+    chain = page.locator('.shown [data-chain="scaled-dot-product"]')
+    chain.locator("h3 button").click()
+    chain.get_by_role("button", name="All steps").click()
+    reason = chain.locator(".reason", has_text="the variance of the dot product is")
+    eventually(reason.locator(".katex-html")).to_be_visible()

@@ -1,6 +1,6 @@
 /** A chapter comes alive when it is first shown: formulas are drawn, examples, exercises and runs put in their places. */
 import { type ComponentChildren, render } from "preact";
-import { SessionContext, type Session } from "../state/session.ts";
+import { IdContext, SessionContext, type Session } from "../state/session.ts";
 import { VIEWS, type View } from "../state/store.ts";
 import { typeset } from "../views/typeset.ts";
 import { LiveExample } from "./example.tsx";
@@ -42,11 +42,22 @@ type Maker = (place: HTMLElement, book: Book) => void | Generator<void>;
 
 /** A run is longer than a window. */
 function* partByPart(place: HTMLElement, book: Book, session: Session): Generator<void> {
+  const { run = "", view = "" } = place.dataset;
+  const name = [place.closest("section")?.id, run, view, ""].join("-");
+  const show = (most: number): void =>
+    put(
+      place,
+      book,
+      session,
+      <IdContext.Provider value={name}>
+        <RunView most={most} />
+      </IdContext.Provider>,
+    );
   for (let most = 1; most < session.structure.parts.length; most++) {
-    put(place, book, session, <RunView most={most} />);
+    show(most);
     yield;
   }
-  put(place, book, session, <RunView />);
+  show(Infinity);
 }
 
 const MAKERS: Record<string, Maker> = {

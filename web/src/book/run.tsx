@@ -40,7 +40,7 @@ function Change() {
 }
 
 /** Of its parts, the first `most`. */
-export function RunView({ most = Infinity }: { most?: number }) {
+export function RunView({ most }: { most: number }) {
   const session = useSession();
   const { pick } = useSpeech();
   const view: View = useStore((state) => state.view);
