@@ -11,6 +11,8 @@ const PATIENCE = 300;
 
 /** Pixels from the end of a block to the middle of the next one's first line: what begins lower is not seen. */
 const APART = 40;
+/** Pixels by which formulas of a window may grow when their fonts have come. */
+const GROWTH = 40;
 
 /** Draws an element piece by piece; a step that yields true has left it fit to be seen, and will only add below. */
 export type Steps = (element: HTMLElement) => Iterator<boolean>;
@@ -46,18 +48,22 @@ export class Drawing {
   to(goal: Element | null): void {
     const target = goal?.matches("section") ? goal.firstElementChild : goal;
     while (target?.classList.contains(LATER) && this.step());
-    this.fill((target ?? this.chapter).getBoundingClientRect().top + window.innerHeight - APART);
+    // A place is read at the top of the window, the start of a chapter at the top of the page.
+    const top = (): number => (target ?? document.documentElement).getBoundingClientRect().top;
+    this.fill(top, APART + GROWTH);
+    void document.fonts.ready.then(() => this.cancel && this.fill(top, APART));
     this.goOn();
   }
 
   /** Draws on in time for a reader who scrolls faster than the browser is idle. */
   keepAhead(): void {
-    if (this.waiting.length > 0) this.fill(2 * window.innerHeight);
+    if (this.waiting.length > 0) this.fill(() => 0, -window.innerHeight);
   }
 
-  /** Draws until the chapter reaches down to `bottom`, in pixels from the top of the window. */
-  private fill(bottom: number): void {
-    while (this.chapter.getBoundingClientRect().bottom < bottom && this.more());
+  /** Draws until at most `open` pixels are empty of a window that begins at `top`. */
+  private fill(top: () => number, open: number): void {
+    const missing = (): number => top() + window.innerHeight - this.chapter.getBoundingClientRect().bottom;
+    while (missing() > open && this.more());
   }
 
   /** Draws everything now. */
