@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from book.test_builder import FACTS, REPORTS_OF_NOTHING
-from glassformer.book.build import CHAPTERS, build_book, chapters_of, template
+from book.test_book_page import go
+from glassformer.book.build import CHAPTERS
 from glassformer.book.example import places_in
 from glassformer.book.examples import EXAMPLES
 from glassformer.book.exercise import Choose, Compute
 from glassformer.book.exercises import EXERCISES
 from glassformer.book.library import Library
-from glassformer.errors import UserError
 from page.reader import eventually
 
 if TYPE_CHECKING:
@@ -36,16 +35,6 @@ RUN = """name => {
 
 FEW = (2, 11)
 """Chapters that are worked through at every run of the tests."""
-
-
-@pytest.fixture(scope="module")
-def whole_book() -> str:
-    """The book without a trained model: that takes half a minute, and adds tables alone."""
-    try:
-        template()
-    except UserError as error:
-        pytest.skip(str(error))
-    return build_book(Library(facts=FACTS, reports=REPORTS_OF_NOTHING), chapters_of())
 
 
 def number(text: str) -> float:
@@ -155,7 +144,7 @@ def work_run(page: Page, name: str) -> None:
 
 def work_chapter(page: Page, chapter: int, lang: str) -> int:
     """How many examples, exercises and runs it has; each was worked through."""
-    page.evaluate("address => { location.hash = address }", f"#{lang}-{chapter}")
+    go(page, f"#{lang}-{chapter}")
     eventually(page.locator(f'article.shown[data-chapter="{chapter}"][lang|="{lang}"]')).to_be_visible()
     worked = 0
     for id in page.locator(".shown .live[data-example]").evaluate_all("all => all.map(x => x.dataset.example)"):

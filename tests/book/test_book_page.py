@@ -55,9 +55,20 @@ def at(open_page: Callable[..., Opened], small_book: str) -> Callable[..., Page]
     return open_at
 
 
+GO = """address => new Promise(done => {
+    if (location.hash === address) return done()
+    addEventListener("hashchange", () => done(), { once: true })
+    location.hash = address
+})"""
+COMPLETE = "() => window.glassformerBook.complete()"
+"""Draws what would be drawn when the browser is idle."""
+
+
 def go(page: Page, address: str) -> None:
-    page.evaluate("address => { location.hash = address }", address)
+    """To a place of the book, and everything of its chapter drawn."""
+    page.evaluate(GO, address)
     page.wait_for_function("address => location.hash.startsWith(address)", arg=address.split("&")[0])
+    page.evaluate(COMPLETE)
 
 
 def wide(page: Page) -> int:

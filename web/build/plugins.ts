@@ -121,9 +121,12 @@ export function fixtureBook(root: string): Plugin {
       const { header, tensors } = fixture(root, "toy24.json");
       const blocks = Object.entries<number[]>(tensors).map(([key, cells]) => [key, { dtype: "f8", data: base64(cells) }]);
       const whole = { ...data, runs: { toy24: { header, tensors: Object.fromEntries(blocks) } } };
+      const tables = Object.entries(whole).map(
+        ([name, table]) => `<script type="application/json" data-book="${name}">${inert(table)}</script>`,
+      );
       return html
         .replace("<!--BOOK-CHAPTERS-->", () => chapters)
-        .replace("<!--BOOK-DATA-->", () => `<script type="application/json" id="book-data">${inert(whole)}</script>`);
+        .replace("<!--BOOK-DATA-->", () => tables.join("\n"));
     },
   };
 }

@@ -75,7 +75,7 @@ def build_book(library: Library, chapters: Mapping[str, Sequence[Chapter]], *, l
     _check_promises(resolver)
     text = "\n".join(articles)
     text = _filled(text, library, resolver, chapters)
-    page = template().replace(_CHAPTERS, text).replace(_DATA, _data_block(_data(library, resolver, chapters)))
+    page = template().replace(_CHAPTERS, text).replace(_DATA, _data_blocks(_data(library, resolver, chapters)))
     return page.replace('<html lang="en">', f'<html lang="{LANGUAGES[lang]}">')
 
 
@@ -152,11 +152,16 @@ def _run(library: Library, name: str) -> dict[str, Any]:
     return {"header": header_of(trace), "tensors": tensors}
 
 
-def _data_block(data: Mapping[str, Any]) -> str:
-    text = json.dumps(_plain(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+def _data_blocks(data: Mapping[str, Any]) -> str:
+    """A block for each table: the page reads one when it first needs it."""
+    return "\n".join(_data_block(name, table) for name, table in data.items())
+
+
+def _data_block(name: str, table: Any) -> str:
+    text = json.dumps(_plain(table), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for mark in "&<>":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return f'<script type="application/json" id="book-data">{text}</script>'
+    return f'<script type="application/json" data-book="{name}">{text}</script>'
 
 
 def _plain(value: Any) -> Any:

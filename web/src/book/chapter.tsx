@@ -1,6 +1,6 @@
 /** A chapter comes alive when it is first shown: formulas are drawn, examples, exercises and runs put in their places. */
 import { type ComponentChildren, render } from "preact";
-import { SessionContext, type Session } from "../state/session.ts";
+import { IdContext, SessionContext, type Session } from "../state/session.ts";
 import { VIEWS, type View } from "../state/store.ts";
 import { typeset } from "../views/typeset.ts";
 import { LiveExample } from "./example.tsx";
@@ -37,7 +37,28 @@ function keepOwnNames(place: HTMLElement): void {
   }
 }
 
-type Maker = (place: HTMLElement, book: Book) => void;
+/** Fills a place; at once, or from top to bottom with a stop wherever the place may be seen as it is. */
+type Maker = (place: HTMLElement, book: Book) => void | Generator<void>;
+
+/** A run is longer than a window. */
+function* partByPart(place: HTMLElement, book: Book, session: Session): Generator<void> {
+  const { run = "", view = "" } = place.dataset;
+  const name = [place.closest("section")?.id, run, view, ""].join("-");
+  const show = (most: number): void =>
+    put(
+      place,
+      book,
+      session,
+      <IdContext.Provider value={name}>
+        <RunView most={most} />
+      </IdContext.Provider>,
+    );
+  for (let most = 1; most < session.structure.parts.length; most++) {
+    show(most);
+    yield;
+  }
+  show(Infinity);
+}
 
 const MAKERS: Record<string, Maker> = {
   ".formula[data-index]": (place, book) => {
@@ -59,7 +80,7 @@ const MAKERS: Record<string, Maker> = {
   ".run[data-run]": (place, book) => {
     const { run = "", view } = place.dataset;
     const shown: View = VIEWS.find((each) => each === view) ?? "forward";
-    if (own(book.data.runs, run)) put(place, book, book.shelf.run(run, shown), <RunView />);
+    return own(book.data.runs, run) && partByPart(place, book, book.shelf.run(run, shown));
   },
   "figure.drawn": (place, book) => {
     keepOwnNames(place);
@@ -71,13 +92,26 @@ const MAKERS: Record<string, Maker> = {
   },
 };
 
-/** Draws what the chapter holds; does so once. */
-export function enliven(chapter: HTMLElement, book: Book): void {
-  if (chapter.dataset["alive"] !== undefined) return;
-  chapter.dataset["alive"] = "";
-  for (const place of chapter.querySelectorAll<HTMLElement>(".tex[data-tex]")) typeset(place, place.dataset["tex"] ?? "", false);
-  for (const place of chapter.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
-  for (const [selector, make] of Object.entries(MAKERS)) {
-    for (const place of chapter.querySelectorAll<HTMLElement>(selector)) make(place, book);
+const PLACES = Object.entries(MAKERS);
+
+function* fill(place: HTMLElement, book: Book): Generator<boolean> {
+  for (const [selector, make] of PLACES) {
+    if (!place.matches(selector)) continue;
+    for (const _ of make(place, book) ?? []) yield true;
+    yield false;
+  }
+}
+
+/** Draws a piece of a chapter with all that it holds; yields whether it is fit to be seen although more will come below. */
+export function* enliven(piece: HTMLElement, book: Book): Generator<boolean> {
+  for (const place of piece.querySelectorAll<HTMLElement>(".tex[data-tex]")) {
+    typeset(place, place.dataset["tex"] ?? "", false);
+    yield false;
+  }
+  for (const place of piece.querySelectorAll<HTMLElement>("data.num, .tex.symbol")) place.tabIndex = 0;
+  yield* fill(piece, book);
+  // What stands inside another thing is not the last of its piece: it is seen when all is there.
+  for (const place of piece.querySelectorAll<HTMLElement>(PLACES.map(([selector]) => selector).join())) {
+    for (const _ of fill(place, book)) yield false;
   }
 }

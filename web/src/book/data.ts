@@ -124,11 +124,24 @@ export interface BookData {
   orders: Record<Order, number[]>;
 }
 
-/** The data of the document; throws an `Error` with a sentence for the reader when there is none. */
+const TABLES = ["chains", "examples", "exercises", "runs", "contents", "orders"] as const satisfies (keyof BookData)[];
+
+/**
+ * The data of the document; throws an `Error` with a sentence for the reader when there is none. Each table has a block of
+ * its own and is read when it is first asked for: together they are half a megabyte, and the contents need little of it.
+ */
 export function bookOf(document: Document): BookData {
-  const block = document.getElementById("book-data");
-  if (!block) throw new Error("This page carries no book. Make one with: glassformer book");
-  return JSON.parse(block.textContent ?? "") as BookData;
+  const book: Partial<BookData> = {};
+  for (const name of [...TABLES, "title"] as const) {
+    const block = document.querySelector(`script[data-book="${name}"]`);
+    if (!block) {
+      if (name === "title") continue;
+      throw new Error("This page carries no book. Make one with: glassformer book");
+    }
+    let read: unknown;
+    Object.defineProperty(book, name, { enumerable: true, get: () => (read ??= JSON.parse(block.textContent ?? "")) });
+  }
+  return book as BookData;
 }
 
 /** A run as the page of a trace has it; tensors are decoded when first asked for. */

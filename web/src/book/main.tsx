@@ -32,8 +32,8 @@ import { Way } from "./way.ts";
 
 declare global {
   interface Window {
-    /** For tests and the curious: the numbers behind the book. */
-    readonly glassformerBook?: { data: BookData; shelf: Shelf };
+    /** For tests and the curious: the numbers behind the book, and what draws all of the chapter at once. */
+    readonly glassformerBook?: { data: BookData; shelf: Shelf; complete: () => void };
   }
 }
 
@@ -42,8 +42,9 @@ const STARTING: BookState = { chapter: null, order: "derive", pencil: false, sea
 const PAUSE = 250;
 
 /** Paper is light and shows everything: drawn at once, before the browser takes its picture. */
-function keepPaper({ store }: Session): void {
+function keepPaper({ store }: Session, way: Way): void {
   const flush = (printing: boolean) => (): void => {
+    if (printing) way.complete();
     const before = options.debounceRendering;
     options.debounceRendering = (draw) => draw();
     store.set({ printing });
@@ -68,6 +69,12 @@ function keepLanguage({ data, shelf, store }: Book): void {
   store.subscribe(apply);
 }
 
+/** Whether the page was opened a second time, by reloading it or by going back to it. */
+function cameBack(): boolean {
+  const [entry] = performance.getEntriesByType("navigation");
+  return entry instanceof PerformanceNavigationTiming && entry.type !== "navigate";
+}
+
 function open(data: BookData): void {
   const root = rootSession(startingLanguage(document.documentElement.lang));
   let way: Way | undefined;
@@ -79,11 +86,13 @@ function open(data: BookData): void {
   const order = recall("order") === "compute" ? "compute" : "derive";
   const book: Book = { data, shelf, store: new Store<BookState>({ ...STARTING, order }) };
   keepColours(root.store);
-  keepPaper(root);
   keepLanguage(book);
   way = new Way(book);
   const found = way;
-  way.follow(location.hash);
+  keepPaper(root, found);
+  found.follow(location.hash);
+  // The browser puts the reader back where the page was left: that place must be there.
+  if (cameBack()) found.complete();
   const put = (id: string, content: ComponentChild): void => {
     const place = document.getElementById(id);
     if (!place) return;
@@ -104,7 +113,7 @@ function open(data: BookData): void {
   const text = document.getElementById("text");
   if (text) showTips(text, data, () => root.store.get().language);
   document.addEventListener("keydown", (event) => onKey(event, book, found));
-  Object.defineProperty(window, "glassformerBook", { value: Object.freeze({ data, shelf }) });
+  Object.defineProperty(window, "glassformerBook", { value: Object.freeze({ data, shelf, complete: () => found.complete() }) });
 }
 
 try {

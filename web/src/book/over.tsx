@@ -23,6 +23,7 @@ function SearchDialog() {
   useEffect(() => dialog.current?.showModal(), []);
   const go = ({ section, block }: Hit): void => {
     way.go(section);
+    way.complete();
     // After the chapter is drawn, the block itself comes into view, marked for a moment.
     requestAnimationFrame(() => {
       const found = blocksShown().at(block);

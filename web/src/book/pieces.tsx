@@ -116,7 +116,12 @@ export function ChainView({ chain }: { chain: Chain }) {
         <>
           <ol class="steps">
             {chain.steps.slice(0, shown).map((step, at) => (
-              <Line key={at} step={at === 0 ? step : { ...step, latex: `= ${step.latex}` }} number={at + 1}>
+              <Line
+                key={at}
+                step={at === 0 ? step : { ...step, latex: `= ${step.latex}` }}
+                number={at + 1}
+                reason={<Told text={pick(step.reason)} />}
+              >
                 {step.premises?.map((name) => {
                   const premise = chain.premises?.[name];
                   return premise && <p class="premise small"><Told text={say("premise", { text: pick(premise) })} /></p>;

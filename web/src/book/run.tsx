@@ -39,7 +39,8 @@ function Change() {
   return face === "" ? <Editor id={id} cell={selected} /> : null;
 }
 
-export function RunView() {
+/** Of its parts, the first `most`. */
+export function RunView({ most }: { most: number }) {
   const session = useSession();
   const { pick } = useSpeech();
   const view: View = useStore((state) => state.view);
@@ -57,7 +58,7 @@ export function RunView() {
         <Desk before={<Change />}>
           <div class="run-parts">
             {view === "update" && <UpdatePanel />}
-            <Parts />
+            <Parts most={most} firstAtOnce />
           </div>
         </Desk>
       )}

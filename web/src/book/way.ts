@@ -1,6 +1,7 @@
 /** Where the reader is: the chapter shown, the address, the way to another place; and one block at a time. */
 import type { Language } from "../data/types.ts";
 import { enliven } from "./chapter.tsx";
+import { Drawing } from "./drawing.ts";
 import { addressText, parseAddress, type Address } from "./links.ts";
 import type { Book } from "./state.ts";
 
@@ -18,13 +19,21 @@ export function articleOf(chapter: number, language: Language): HTMLElement | nu
   );
 }
 
+function blocksOf(chapter: HTMLElement): HTMLElement[] {
+  return [...chapter.querySelectorAll<HTMLElement>(":scope > section > .block")];
+}
+
 /** The blocks of the chapter that is shown. */
 export function blocksShown(): HTMLElement[] {
-  return [...document.querySelectorAll<HTMLElement>("article.chapter.shown > section > .block")];
+  const chapter = document.querySelector<HTMLElement>("article.chapter.shown");
+  return chapter ? blocksOf(chapter) : [];
 }
 
 export class Way {
   private section = "";
+  private readonly drawings = new Map<HTMLElement, Drawing>();
+  /** Of the chapter that is shown. */
+  private drawing: Drawing | null = null;
 
   constructor(private readonly book: Book) {
     const { root } = book.shelf;
@@ -34,7 +43,7 @@ export class Way {
       if (now === language) return;
       language = now;
       const at = this.blockRead();
-      this.draw();
+      this.draw((chapter) => (at > 0 ? (blocksOf(chapter).at(at) ?? null) : null));
       if (at > 0) blocksShown().at(at)?.scrollIntoView({ block: "start" });
       this.keep();
     });
@@ -73,15 +82,15 @@ export class Way {
     const known = chapter === null || articleOf(chapter, language) !== null;
     this.book.store.set({ chapter: known ? chapter : null, presented: null, searching: false });
     if (root.store.get().language !== language) root.store.set({ language });
-    this.draw();
-    this.keep();
     const goal = section.includes(".") ? document.getElementById(`${language}-${section}`) : null;
+    this.draw(() => goal);
+    this.keep();
     if (goal) goal.scrollIntoView({ block: "start" });
     else window.scrollTo(0, 0);
   }
 
-  /** Shows the chapter in the reader's language, the others not. */
-  draw(): void {
+  /** Shows the chapter in the reader's language, the others not; `goal` tells the place in it that is read first. */
+  private draw(goal: (chapter: HTMLElement) => Element | null): void {
     const { chapter } = this.book.store.get();
     const shown = chapter === null ? null : articleOf(chapter, this.language);
     // At once, not with the next drawing: where the text lies decides where the browser scrolls to.
@@ -89,9 +98,24 @@ export class Way {
     for (const article of document.querySelectorAll("article.chapter.shown")) {
       if (article !== shown) article.classList.remove("shown");
     }
+    this.drawing?.pause();
+    this.drawing = shown && this.drawingOf(shown);
     if (!shown) return;
-    enliven(shown, this.book);
     shown.classList.add("shown");
+    this.drawing?.to(goal(shown));
+  }
+
+  private drawingOf(chapter: HTMLElement): Drawing {
+    const known = this.drawings.get(chapter);
+    if (known) return known;
+    const made = new Drawing(chapter, (element) => enliven(element, this.book));
+    this.drawings.set(chapter, made);
+    return made;
+  }
+
+  /** Draws all of the chapter that is shown, also what would have been drawn later. */
+  complete(): void {
+    this.drawing?.complete();
   }
 
   /** The block at the top of the window, counted from 0. */
@@ -102,12 +126,9 @@ export class Way {
   /** Writes place and changes into the address; from there a link brings back both. */
   keep(): void {
     const section = this.book.store.get().chapter === null ? "" : this.section;
+    const text = addressText({ language: this.language, section, changes: this.book.shelf.changes() });
     try {
-      history.replaceState(
-        null,
-        "",
-        addressText({ language: this.language, section, changes: this.book.shelf.changes() }),
-      );
+      if (text !== location.hash) history.replaceState(null, "", text);
     } catch {
       // A page inside a sandboxed frame may not change its address; nothing else depends on it.
     }
@@ -116,8 +137,10 @@ export class Way {
   /** The section under the reader's eyes goes into the address. */
   private noticeSection(): void {
     if (this.book.store.get().chapter === null || this.book.store.get().presented !== null) return;
+    this.drawing?.keepAhead();
     const sections = [...document.querySelectorAll<HTMLElement>("article.chapter.shown > section")];
-    const reached = sections.findLast((each) => each.getBoundingClientRect().top < TOP) ?? sections.at(0);
+    const drawn = sections.filter((each) => each.offsetHeight > 0);
+    const reached = drawn.findLast((each) => each.getBoundingClientRect().top < TOP) ?? drawn.at(0);
     const section = reached?.dataset["section"];
     if (section === undefined || section === this.section) return;
     this.section = section;
@@ -127,6 +150,7 @@ export class Way {
 
   /** Shows one block alone; null shows the chapter again. */
   present(at: number | null): void {
+    this.complete();
     const blocks = blocksShown();
     if (at !== null && (at < 0 || at >= blocks.length)) return;
     this.book.store.set({ presented: at });

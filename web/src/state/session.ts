@@ -31,6 +31,14 @@ export function countedFrom({ places }: Session, key: string): 0 | 1 {
 
 export const SessionContext = createContext<Session | null>(null);
 
+/** Stands before the ids of fields: a document may show several runs. */
+export const IdContext = createContext("");
+
+/** The id of a field, one of its kind in a run, in the document. */
+export function useOwnId(id: string): string {
+  return useContext(IdContext) + id;
+}
+
 export function useSession(): Session {
   const session = useContext(SessionContext);
   if (!session) throw new Error("a view was drawn outside the page");

@@ -93,14 +93,16 @@ function Step({ derivation, step, number, flat, wanted }: StepProps) {
 interface LineProps {
   step: Pick<DerivationStep, "latex" | "reason" | "condition">;
   number: number;
+  /** The reason as it is drawn, where that is more than its text. */
+  reason?: ComponentChildren;
   children?: ComponentChildren;
 }
 
 /** One line of a derivation: its reason, its formula, and what is told of it. */
-export function Line({ step, number, children }: LineProps) {
+export function Line({ step, number, reason, children }: LineProps) {
   return (
     <li class="step">
-      <Reason step={step} number={number} />
+      <Reason step={step} number={number} drawn={reason} />
       <Formula tex={step.latex} />
       {children}
     </li>

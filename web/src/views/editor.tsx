@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { dropTarget, editCell } from "../state/actions.ts";
 import { holdsTokens, isLeafEditable, tokenText } from "../state/leaves.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { useOwnId, useSession, useSpeech, useStore } from "../state/session.ts";
 import type { Cell } from "../state/store.ts";
 import { full, parseNumber } from "../state/text.ts";
 
@@ -16,7 +16,8 @@ interface FieldProps {
 }
 
 /** A number as text: what is not a number is refused with a sentence and stays in the field. */
-export function NumberField({ id, label, value, change, least }: FieldProps) {
+export function NumberField({ id: name, label, value, change, least }: FieldProps) {
+  const id = useOwnId(name);
   const { t } = useSpeech();
   const [text, setText] = useState(full(value));
   const [wrong, setWrong] = useState<string | null>(null);
@@ -84,7 +85,8 @@ interface TokenProps {
   none?: () => void;
 }
 
-export function TokenChoice({ id, label, value, change, none }: TokenProps) {
+export function TokenChoice({ id: name, label, value, change, none }: TokenProps) {
+  const id = useOwnId(name);
   const session = useSession();
   const { t } = useSpeech();
   const labels = useStore((state) => state.labels);

@@ -1,15 +1,20 @@
 /** Formulas: drawn by KaTeX when they come near the screen, opened and copied as LaTeX. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSession, useSpeech, useStore } from "../state/session.ts";
 import { typeset } from "./typeset.ts";
+
+/** Whether what would wait until it comes near the screen is drawn with the rest: it is known to be there. */
+export const AtOnce = createContext(false);
 
 /** Whether the element has come within a screen of being visible (or everything is being printed). */
 export function useNear<E extends Element>(): [(element: E | null) => void, boolean] {
   const printing = useStore((state) => state.printing);
+  const atOnce = useContext(AtOnce);
   const [element, setElement] = useState<E | null>(null);
   const [near, setNear] = useState(false);
   useEffect(() => {
-    if (!element || near) return;
+    if (!element || near || atOnce) return;
     const observer = new IntersectionObserver(
       (entries) => {
         if (entries.some((entry) => entry.isIntersecting)) cancel ??= inTurn(() => setNear(true));
@@ -22,8 +27,8 @@ export function useNear<E extends Element>(): [(element: E | null) => void, bool
       observer.disconnect();
       cancel?.();
     };
-  }, [element, near]);
-  return [setElement, near || printing];
+  }, [element, near, atOnce]);
+  return [setElement, near || printing || atOnce];
 }
 
 interface Drawing {
@@ -66,11 +71,12 @@ function wake(): void {
 /** A symbol in a line of text, drawn when it comes near the screen; plain text stands for it until then. */
 export function LazyTex({ tex, plain }: { tex: string; plain: string }) {
   const printing = useStore((state) => state.printing);
+  const atOnce = useContext(AtOnce);
   const place = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
     const element = place.current;
     if (!element) return;
-    if (printing) return typeset(element, tex, false);
+    if (printing || atOnce) return typeset(element, tex, false);
     let cancel: (() => void) | undefined;
     const observer = new IntersectionObserver(
       (entries) => {
@@ -86,7 +92,7 @@ export function LazyTex({ tex, plain }: { tex: string; plain: string }) {
       observer.disconnect();
       cancel?.();
     };
-  }, [tex, printing]);
+  }, [tex, printing, atOnce]);
   return <span ref={place} class="tex" />;
 }
 

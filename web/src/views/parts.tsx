@@ -7,7 +7,7 @@ import type { Part } from "../state/structure.ts";
 import { tensorTex } from "../state/symbols.ts";
 import { noteFor } from "../notes.ts";
 import { Card, keysIn } from "./card.tsx";
-import { LazyTex } from "./formula.tsx";
+import { AtOnce, LazyTex } from "./formula.tsx";
 import { Prose } from "./prose.tsx";
 import { Status } from "./status.tsx";
 
@@ -105,22 +105,31 @@ function Block({ block, parts, view }: { block: number; parts: Part[]; view: Vie
   );
 }
 
-export function Parts() {
+interface PartsProps {
+  /** How many parts are there, from the first. */
+  most?: number;
+  /** Those before the first block do not wait until they come near the screen. */
+  firstAtOnce?: boolean;
+}
+
+export function Parts({ most = Infinity, firstAtOnce = false }: PartsProps) {
   const session = useSession();
   const view = useStore((state) => state.view);
   const shown = session.structure.parts.filter((part) => part.quantities.some((each) => keysIn(view, each, session)));
-  const ordered = view === "gradient" ? [...shown].reverse() : shown;
+  const ordered = (view === "gradient" ? [...shown].reverse() : shown).slice(0, most);
   return (
     <>
-      {blocksOf(ordered).map(({ block, parts }) =>
-        block === null ? (
-          <div class="stretch" key={parts[0].id}>
-            <PartList parts={parts} view={view} />
-          </div>
-        ) : (
-          <Block key={parts[0].id} block={block} parts={parts} view={view} />
-        ),
-      )}
+      {blocksOf(ordered).map(({ block, parts }, at) => (
+        <AtOnce.Provider key={parts[0].id} value={firstAtOnce && at === 0}>
+          {block === null ? (
+            <div class="stretch">
+              <PartList parts={parts} view={view} />
+            </div>
+          ) : (
+            <Block block={block} parts={parts} view={view} />
+          )}
+        </AtOnce.Provider>
+      ))}
     </>
   );
 }

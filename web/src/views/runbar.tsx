@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { editCell, editScalar, resetEdits } from "../state/actions.ts";
 import { tokenText } from "../state/leaves.ts";
-import { useSession, useSpeech, useStore } from "../state/session.ts";
+import { useOwnId, useSession, useSpeech, useStore } from "../state/session.ts";
 import { picture, short } from "../state/text.ts";
 import { CellLink } from "./arithmetic.tsx";
 import { NumberField, TokenChoice } from "./editor.tsx";
@@ -108,11 +108,12 @@ function LabelChoice() {
   const session = useSession();
   const { t, pick } = useSpeech();
   const labels = useStore((state) => state.labels);
+  const id = useOwnId("labels");
   if (session.header.labels.length < 2) return null;
   return (
     <span class="token-choice">
-      <label for="labels">{t("labels")}</label>
-      <select id="labels" value={labels} onChange={(event) => session.store.set({ labels: event.currentTarget.value })}>
+      <label for={id}>{t("labels")}</label>
+      <select id={id} value={labels} onChange={(event) => session.store.set({ labels: event.currentTarget.value })}>
         {session.header.labels.map((each) => (
           <option key={each.id} value={each.id}>
             {picture(pick(each))}

@@ -6,10 +6,12 @@ import { useSpeech } from "../state/session.ts";
 interface ReasonProps {
   step: Pick<DerivationStep, "reason" | "condition">;
   number: number;
+  /** The reason as it is drawn, where that is more than its text. */
+  drawn?: ComponentChildren;
   children?: ComponentChildren;
 }
 
-export function Reason({ step, number, children }: ReasonProps) {
+export function Reason({ step, number, drawn, children }: ReasonProps) {
   const { t, pick } = useSpeech();
   return (
     <p class="reason">
@@ -19,7 +21,7 @@ export function Reason({ step, number, children }: ReasonProps) {
           {t("conditionTag")}
         </span>
       )}{" "}
-      {pick(step.reason)} {children}
+      {drawn ?? pick(step.reason)} {children}
     </p>
   );
 }
