@@ -353,7 +353,9 @@ def test_a_tokenizer_that_is_no_utf_8_is_one_message(run: Path) -> None:
 
 
 def test_a_missing_run_suggests_the_one_that_is_there(run: Path) -> None:
-    assert 'Did you mean "mine"?' in refusal(run.parent / "mien").next_step
+    refused = refusal(run.parent / "mien")
+    assert 'Did you mean "mine"?' in str(refused)
+    assert "glassformer train" in refused.next_step
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "n" * 5000, "zero\x00byte", "\x1b[31m"])
