@@ -45,7 +45,7 @@ def test_what_a_model_raises_is_printed_without_what_it_would_do_to_a_terminal(
 ) -> None:
     done = run(capsys, "check", "foreign:Raising", "--only", "causality")
     assert (done.code, done.err) == (2, "")
-    assert "No law could be tried: the model cannot be run in float64: RuntimeError: no kernel image" in done.out
+    assert "No law could be tried: the model cannot be run in float32: RuntimeError: no kernel image" in done.out
     assert "\x1b" not in done.out
 
 
