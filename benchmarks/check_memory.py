@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 import torch
+from forked import in_a_child
 
 from glassformer.laws import check_subject
 from glassformer.laws.subjects.told import subject_of
@@ -68,24 +69,6 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def in_a_child(options: argparse.Namespace) -> dict[str, Any]:
-    """What ``measured`` says in a fork of this process."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, json.dumps(measured(options)).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
-    if not answer:
-        raise SystemExit("The check did not end: there was not enough memory, or it raised.")
-    return json.loads(answer)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,7 +76,11 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="LAW")
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--vocabulary", type=int, default=16384)
-    found = in_a_child(parser.parse_args())
+    options = parser.parse_args()
+    answer = in_a_child(lambda: json.dumps(measured(options)))
+    if not answer:
+        raise SystemExit("The check did not end: there was not enough memory, or it raised.")
+    found = json.loads(answer)
     print(f"load average {os.getloadavg()[0]:.1f}")
     print(f"{found['parameters'] / 1e6:.0f} million parameters, {found['forwards']} forward passes")
     print(f"  highest resident set  {found['highest']:5.2f} GB   (limit {LIMIT:g})")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from forked import in_a_child
 
 from glassformer import trace
 from glassformer.model import AttentionConfig, Decoder, DecoderConfig, FeedForwardConfig
@@ -112,22 +113,6 @@ def _status(name: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def in_a_child(work: Callable[[], int]) -> int:
-    """The number that ``work`` returns, computed in a fork of this process."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, str(work()).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
-    return int(answer)
-
-
 def beside_the_trace(it: Subject) -> int:
     """Bytes that a full trace needs at its highest, without the arrays that it returns."""
     grown, run = growth(it.traced)
@@ -154,7 +139,9 @@ def main() -> None:
     torch.set_num_threads(1)
     subjects = (subject("clinic", 40, 16, 10, 128), subject("plays", 80, 64, 32, 16))
     # First, while nothing has grown this process: a child begins with the memory of its parent.
-    memory = [[in_a_child(lambda it=it, f=f: f(it)) for f in (beside_the_trace, of_a_step)] for it in subjects]
+    memory = [
+        [int(in_a_child(lambda it=it, f=f: str(f(it)))) for f in (beside_the_trace, of_a_step)] for it in subjects
+    ]
     print(f"load average {os.getloadavg()[0]:.1f}")
     for it, (trace_bytes, step_bytes) in zip(subjects, memory, strict=True):
         compare(it, options.rounds)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from book_pieces import moved
 from glassformer.book.example import Example
 from glassformer.book.examples import EXAMPLES
 
@@ -179,14 +180,6 @@ def test_an_example_can_travel_and_draws_only_what_it_has(example: Example) -> N
     assert all(len(texts) == sizes[dimension] for dimension, texts in plain["labels"].items())
     assert set(plain["notes"]) <= set(plain["show"])
     assert len(json.dumps(plain)) < 20_000
-
-
-def moved(id: str, **inputs: Any) -> dict[str, Array]:
-    """The values of an example after edits."""
-    example = EXAMPLES[id]
-    changed = {**example.inputs, **{f"ex.{name}": np.asarray(x) for name, x in inputs.items()}}
-    edited = Example(id=id, title=example.title, program=example.program, inputs=changed, show=example.show)
-    return {name.removeprefix("ex."): x for name, x in edited.values().items()}
 
 
 def test_examples_keep_what_the_chapters_say_of_them_under_edits() -> None:

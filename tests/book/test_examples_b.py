@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from book_pieces import moved
 from glassformer.book.example import Example
-from glassformer.book.examples import EXAMPLES, parts, training, use, writing
+from glassformer.book.examples import parts, training, use, writing
 
 Array = np.ndarray[Any, Any]
 OURS = (*parts.EXAMPLES, *training.EXAMPLES, *writing.EXAMPLES, *use.EXAMPLES)
@@ -124,14 +125,6 @@ def test_an_example_can_travel_and_draws_only_what_it_has(example: Example) -> N
         assert all(np.isfinite(values[y["id"]][tuple(y["index"])]) for y in curve["ys"])
     assert all(len(texts) == plain["scalars"][dimension] for dimension, texts in plain["labels"].items())
     json.dumps(plain, allow_nan=False)
-
-
-def moved(id: str, **inputs: Any) -> dict[str, Array]:
-    """The values of an example after edits."""
-    example = EXAMPLES[id]
-    changed = {**example.inputs, **{f"ex.{name}": np.asarray(x) for name, x in inputs.items()}}
-    edited = Example(id=id, title=example.title, program=example.program, inputs=changed, show=example.show)
-    return {name.removeprefix("ex."): x for name, x in edited.values().items()}
 
 
 def test_two_products_are_one_and_an_activation_parts_them_only_where_it_cuts() -> None:

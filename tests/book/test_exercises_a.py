@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glassformer.book.exercise import Choose, Compute
+from glassformer.book.exercise import Compute
 from glassformer.book.exercises import EXERCISES, a
 
 Array = np.ndarray[Any, Any]
@@ -72,13 +72,3 @@ def test_the_answers_of_exercises_are_those_of_numpy() -> None:
     g, v = answers("two-layers")
     reads = np.tril(g["link"], -1) + np.eye(4)
     np.testing.assert_array_equal(v["dep_2"], (reads @ reads > 0).astype(float))
-
-
-@pytest.mark.parametrize("exercise", [e for e in a.EXERCISES if isinstance(e, Choose)], ids=lambda e: e.id)
-def test_every_choice_has_right_and_wrong_statements_each_with_its_reason_in_both_languages(exercise: Choose) -> None:
-    plain = exercise.plain()
-    assert {option["right"] for option in plain["options"]} == {True, False}
-    for text in [plain["text"], *(part for option in plain["options"] for part in (option["text"], option["why"]))]:
-        assert all(text[language] for language in LANGUAGES)
-    for language in LANGUAGES:
-        assert len({option["text"][language] for option in plain["options"]}) == len(plain["options"])

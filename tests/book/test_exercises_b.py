@@ -92,7 +92,7 @@ def test_a_tied_table_receives_what_moving_its_cells_shows(seed: int) -> None:
     np.testing.assert_allclose(v["back"].ravel(), measured, atol=1e-8)
 
 
-@pytest.mark.parametrize("exercise", [e for e in b.EXERCISES if isinstance(e, Choose)], ids=lambda e: e.id)
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES.values() if isinstance(e, Choose)], ids=lambda e: e.id)
 def test_every_choice_has_right_and_wrong_statements_each_with_its_reason_in_both_languages(exercise: Choose) -> None:
     plain = exercise.plain()
     assert {option["right"] for option in plain["options"]} == {True, False}

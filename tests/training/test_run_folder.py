@@ -354,7 +354,7 @@ def test_a_tokenizer_that_is_no_utf_8_is_one_message(run: Path) -> None:
 
 def test_a_missing_run_suggests_the_one_that_is_there(run: Path) -> None:
     refused = refusal(run.parent / "mien")
-    assert 'Did you mean "mine"?' in str(refused)
+    assert 'Did you mean "mine"?' in refused.context
     assert "glassformer train" in refused.next_step
 
 
